@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cerflow.base import limits
-from cerflow.engine.results.taking import repeated_or_taken, spelt, taken, taken_or_null, taken_together
+from cerflow.engine.results.taking import repeated_or_taken, spelt, taken, taken_or_null
 
 TEXTS = ["", "a", "SELL", "Ärger", "12345678", "123456789", "seventeen letters", "x" * limits.GATHERED_SIZE]
 
@@ -76,7 +76,6 @@ def test_values_at_places_are_those_of_arrow(seed):
         assert found.type == values.type
         assert found.equals(values.take(pa.array(at))), whole.type
         holes = np.where(np.array([rng.random() < 0.3 for _ in at], bool), -1, at).astype(np.int32)
-        assert taken_together([whole, values], at) == [whole.take(pa.array(at)), found]
         assert taken_or_null(values, holes).equals(values.take(pa.array(holes, mask=holes < 0)))
 
 

@@ -22,7 +22,7 @@ from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.kernels.matches.semiring import FACTORS, GREATEST, LEAST, PLUS, SUMS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
-from cerflow.engine.matches.folding import EXACT, Sums, Values, extremes, ranked
+from cerflow.engine.matches.folding import EXACT, MatchSum, Values, extremes, ranked
 from cerflow.engine.matches.listing import Detected
 from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
 from cerflow.engine.matches.row_limit import readable_number
@@ -153,12 +153,12 @@ class _Sums:
     def __init__(self, part: Part, begins: Ints) -> None:
         self._part = part
         self._begins = begins
-        self._sums: list[Sums] = []
+        self._sums: list[MatchSum] = []
         self.matches = self.add(FACTORS, Values(pa.array(np.ones(len(part.marks), np.int64))))
 
-    def add(self, operation: int, values: Values) -> Sums:
+    def add(self, operation: int, values: Values) -> MatchSum:
         """One more sum."""
-        self._sums.append(Sums(self._part, self._begins, operation, values))
+        self._sums.append(MatchSum(self._part, self._begins, operation, values))
         return self._sums[-1]
 
     @cached_property
@@ -168,7 +168,7 @@ class _Sums:
         sizes = np.column_stack([each.floats for each in self._sums if each.values.bounds])
         return [int(k) for k in np.flatnonzero(~np.all(sizes < EXACT, axis=1))]
 
-    def numbers(self, of: Sums) -> list[Any]:
+    def numbers(self, of: MatchSum) -> list[Any]:
         """A sum for each detecting event, as Python numbers."""
         if not of.values.whole:
             return list(of.floats.tolist())

@@ -15,10 +15,10 @@ from cerflow.base.array_types import Floats, Ints
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.engine import layout
 from cerflow.engine.kernels import table
-from cerflow.engine.kernels.matches.fold import Fold
-from cerflow.engine.kernels.matches.fold import fold as fold_exact
+from cerflow.engine.kernels.matches.fold import PlainFold
+from cerflow.engine.kernels.matches.fold import fold_values as fold_exact
 from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LEAST, PLUS, SUMS
-from cerflow.engine.kernels.matches.slide import PROGRESS_WORDS, Sliding
+from cerflow.engine.kernels.matches.slide import PROGRESS_WORDS, SlidingFold
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import portions
 
@@ -84,11 +84,11 @@ class Folding:
         self.width = self._units.shape[1]
 
     @cached_property
-    def _fold(self) -> Fold:
+    def _fold(self) -> PlainFold:
         top = len(self._part.nodes)
         values, low = self._room(top), np.full(top, np.iinfo(np.int64).min)
         own = self._operation, self._units, self.weights, values, low
-        return Fold(*self._graph, *own, np.empty(3 * top + 4, np.int32))
+        return PlainFold(*self._graph, *own, np.empty(3 * top + 4, np.int32))
 
     @property
     def values(self) -> NDArray[Any]:
@@ -113,7 +113,7 @@ class Folding:
         """
         if self._units.dtype.hasobject:
             return self._run(fold_exact, self._fold, first, found)
-        return self._run(table.count if self._operation == COUNT else table.fold, self._fold, first, found)
+        return self._run(table.fold_counts if self._operation == COUNT else table.fold_values, self._fold, first, found)
 
     def slide(self, found: NDArray[Any]) -> int:
         """Write values of detections to ``found`` along a sliding window; returns the first without a value.
@@ -129,10 +129,10 @@ class Folding:
         starts = np.zeros(marks, np.int32), np.empty(marks, np.int64)
         state = self._room(top), self._room(sets, marks + 1), self._room(top), self._room(top, sets), self._room(1)[0]
         progress = np.empty(sets, np.int32), np.zeros(PROGRESS_WORDS, np.int64)
-        sliding = Sliding(*self._graph, self._operation, self._units, self.weights, *starts, *state, *progress)
-        return self._run(table.slide_counts if self._operation == COUNT else table.slide, sliding, 0, found)
+        sliding = SlidingFold(*self._graph, self._operation, self._units, self.weights, *starts, *state, *progress)
+        return self._run(table.slide_counts if self._operation == COUNT else table.slide_values, sliding, 0, found)
 
-    def _run(self, kernel: Any, state: Fold | Sliding, first: int, found: NDArray[Any]) -> int:
+    def _run(self, kernel: Any, state: PlainFold | SlidingFold, first: int, found: NDArray[Any]) -> int:
         rest = self._part.detections[first:][: len(found)]
         for begin, end in portions(0, len(found)):
             done: int = begin + kernel(rest[begin:end], found[begin:end], *state)
@@ -162,7 +162,7 @@ def extremes(part: Part, operation: int, values: Values, *, greatest: bool) -> t
     return [int(v) if v is not None and values.whole else v for v in shown], (found[:, 1] == 1).tolist()
 
 
-class Sums:
+class MatchSum:
     """The sum over the matches of each detecting event of a value: by ``operation`` its events add, or multiply it."""
 
     def __init__(self, part: Part, begins: Ints, operation: int, values: Values) -> None:

@@ -22,7 +22,7 @@ from cerflow.engine.matches.unfolding import Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.taking import lists_of_texts, repeated_or_taken, spelt, taken, taken_or_null, taken_together
+from cerflow.engine.results.taking import lists_of_texts, repeated_or_taken, spelt, taken, taken_or_null
 from cerflow.language.formula import UNNAMED
 from cerflow.language.select import ProjectionKind
 
@@ -293,7 +293,7 @@ class Listing:
         if len(at) < limits.GATHERED_ROWS:
             return taken(self.events, at)
         texts = repeated_or_taken([self._coded_labels, self._coded_types], at)
-        return self._structs(texts, taken_together(self._plain_fields, at))
+        return self._structs(texts, [taken(values, at) for values in self._plain_fields])
 
     def _structs(self, texts: Sequence[pa.Array], fields: Sequence[pa.Array]) -> pa.StructArray:
         """Events of their labels and types, and of other fields, a position first."""

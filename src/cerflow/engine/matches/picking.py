@@ -17,7 +17,7 @@ from cerflow.base.schema import ValueKind
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT, best_with, push
 from cerflow.engine.kernels.matches.search import search as search_long
-from cerflow.engine.kernels.matches.semiring import GREATEST, LEAST, PLUS, joined
+from cerflow.engine.kernels.matches.semiring import GREATEST, LEAST, PLUS, joined_values
 from cerflow.engine.kernels.matches.unrank import unrank as unrank_long
 from cerflow.engine.kernels.table import search, unrank
 from cerflow.engine.matches.counting import (
@@ -289,7 +289,7 @@ class _PartFirst:
         cursor, rank = np.array([0, len(matches), 0]), 0
         for k, number in enumerate(matches):
             mark, root = (part.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
-            value = joined(operation, nothing, weights[mark, 0])
+            value = joined_values(operation, nothing, weights[mark, 0])
             rows, ranks, values, _, heap = room
             rows[k], ranks[k], values[k] = (
                 (root, first + k, -1),

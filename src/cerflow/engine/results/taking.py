@@ -19,75 +19,20 @@ from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers
 
 #: The largest offset of texts and lists.
 _OFFSETS = 2**31
-#: Bits of values that a kernel can take.
-_BITS = (1, 8, 16, 32, 64, 128)
 #: The longest period of repeating values, and the number of values that are tested for it first.
 _PERIOD, _BEGINNING = 16, 64
 
 
 def taken(values: pa.Array, at: Smalls) -> pa.Array:
-    """The values at these indices, which must be within bounds."""
-    return taken_together([values], at)[0]
+    """The values at these indices, which must be within bounds.
 
-
-def taken_together(columns: Sequence[pa.Array], at: Smalls) -> list[pa.Array]:
-    """The values of several columns at these indices, which must be within bounds.
-
-    For many indices one kernel takes all columns of numbers, and texts and lists of texts, for which Arrow needs many
-    times as long.
+    For many indices a kernel takes texts and lists of texts, for which Arrow needs several times as long.
     """
-    if len(at) < limits.GATHERED_ROWS:
-        places = array_of_numbers(at)
-        return [pc.take(values, places, boundscheck=False) for values in columns]
-    from cerflow.engine.kernels.table import gather_columns
-
-    rows: list[tuple[int, int, int, int]] = []
-    buffers = [_gathered(values, len(at), rows) if _fits(values) else None for values in columns]
-    if rows:
-        gather_columns(at, np.array(rows, np.int64))
-    return [_made(v, len(at), b) if b is not None else _taken_alone(v, at) for v, b in zip(columns, buffers)]
-
-
-def _fits(values: pa.Array) -> bool:
-    """Whether the kernel can take the values of a column, or their codes in its dictionary."""
-    kind = values.type
-    if isinstance(kind, pa.BaseExtensionType) or kind.num_fields or not len(values):
-        return False
-    try:
-        return kind.bit_width in _BITS
-    except ValueError:
-        return False
-
-
-def _gathered(values: pa.Array, count: int, rows: list[tuple[int, int, int, int]]) -> list[pa.Buffer | None]:
-    """Buffers for the values at this many indices; ``rows`` tells the kernel how to fill them."""
-    plain = values.indices if pa.types.is_dictionary(values.type) else values
-    found: list[pa.Buffer | None] = []
-    for source, bits, wanted in zip(plain.buffers(), (1, plain.type.bit_width), (plain.null_count, True)):
-        target = pa.allocate_buffer(-(-count * bits // 8)) if wanted else None
-        if target is not None:
-            rows.append((bits, source.address, plain.offset, target.address))
-        found.append(target)
-    return found
-
-
-def _made(values: pa.Array, count: int, buffers: list[pa.Buffer | None]) -> pa.Array:
-    kind = values.type
-    if not pa.types.is_dictionary(kind):
-        return pa.Array.from_buffers(kind, count, buffers)
-    indices = pa.Array.from_buffers(kind.index_type, count, buffers)
-    return pa.DictionaryArray.from_arrays(indices, values.dictionary, ordered=kind.ordered, safe=False)
-
-
-def _taken_alone(values: pa.Array, at: Smalls) -> pa.Array:
-    kind = values.type
-    if not values.null_count:
-        if pa.types.is_struct(kind):
-            return pa.StructArray.from_arrays(taken_together(values.flatten(), at), fields=list(kind))
-        if kind in (pa.string(), pa.list_(pa.string())) and len(at) >= len(values):
-            found = _texts(values, at)
-            if found is not None:
-                return found
+    many = len(at) >= max(limits.GATHERED_ROWS, len(values))
+    if many and not values.null_count and values.type in (pa.string(), pa.list_(pa.string())):
+        found = _texts(values, at)
+        if found is not None:
+            return found
     return pc.take(values, array_of_numbers(at), boundscheck=False)
 
 

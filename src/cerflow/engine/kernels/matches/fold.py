@@ -9,7 +9,7 @@ from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, put
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 
-class Fold(NamedTuple):
+class PlainFold(NamedTuple):
     """A graph, an operation of `cerflow.engine.kernels.matches.semiring`, and the value of each set.
 
     ``units`` are the values of no complex event and of the one without events, ``weights`` those of marks (`COUNT` does
@@ -79,17 +79,17 @@ def _fold(detections, found, operation, f):
 
 
 @kernel
-def fold(detections, found, *given):
-    """The value of the matches of each detection in ``found``; those of the sets on the way are noted in a `Fold`.
+def fold_values(detections, found, *given):
+    """The value of the matches of each detection in ``found``; those of the sets on the way are noted in a `PlainFold`.
 
     A set's bounds must not decrease. Returns the first detection without a value: its digits do not suffice, and the
-    values of the `Fold` are lost.
+    values of the `PlainFold` are lost.
     """
-    f = Fold(*given)
+    f = PlainFold(*given)
     return _fold(detections, found, f.operation, f)
 
 
 @kernel
-def count(detections, found, *given):
-    """`fold` for `COUNT`."""
-    return _fold(detections, found, COUNT, Fold(*given))
+def fold_counts(detections, found, *given):
+    """`fold_values` for `COUNT`."""
+    return _fold(detections, found, COUNT, PlainFold(*given))

@@ -1,6 +1,4 @@
-"""Gathers columns, texts, and lists of texts from some rows.
-
-Arrow is as fast for a column of numbers, but needs a call for each.
+"""Gathers texts, and lists of texts, from some rows, for which Arrow needs several times as long.
 
 An element is a text, or the texts of a list together. A row of ``elements`` (int64) describes it: the numbers of its
 bytes and of its texts, 32 bits each, then the bytes, then in pairs where its texts end.
@@ -8,72 +6,14 @@ bytes and of its texts, 32 bits each, then the bytes, then in pairs where its te
 
 from __future__ import annotations
 
-from cerflow.engine.kernels.base.parts import intrinsic, ir, kernel, types
+from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.kernels.scan.texts import eight_bytes
-from cerflow.engine.kernels.scan.values import has_bit, store_byte, store_word
+from cerflow.engine.kernels.scan.values import store_word
 
 #: Bytes of a word.
 WORD = 8
 #: Puts a number of 31 bits into both halves of a word.
 _TWICE = (1 << 32) + 1
-
-# Columns of the columns to gather: bits of a value, address of the values, the first of them, where to write
-G_BITS, G_FROM, G_FIRST, G_TO = range(4)
-
-
-def _copier(bits):
-    """Copies value ``index`` at one address to value ``place`` at another."""
-
-    @intrinsic
-    def copy(_, source, index, target, place):
-        def generate(context, builder, signature, arguments):
-            kind = ir.IntType(bits).as_pointer()
-            source, target = (builder.inttoptr(arguments[k], kind) for k in (0, 2))
-            value = builder.load(builder.gep(source, [arguments[1]]), align=1)
-            builder.store(value, builder.gep(target, [arguments[3]]), align=1)
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64, types.int64, types.int64), generate
-
-    return copy
-
-
-_copy_8, _copy_16, _copy_32, _copy_64, _copy_128 = (_copier(bits) for bits in (8, 16, 32, 64, 128))
-
-
-@kernel
-def gather_columns(at, columns):
-    """Write the values of columns in the rows ``at`` (int32), one after the other.
-
-    A row of ``columns`` (int64, columns G_…) is a column, whose values have 1, 8, 16, 32, 64 or 128 bits.
-    """
-    for c in range(columns.shape[0]):
-        bits = columns[c, G_BITS]
-        source = columns[c, G_FROM]
-        target = columns[c, G_TO]
-        first = columns[c, G_FIRST]
-        if bits == 64:
-            for i in range(at.shape[0]):
-                _copy_64(source, first + at[i], target, i)
-        elif bits == 32:
-            for i in range(at.shape[0]):
-                _copy_32(source, first + at[i], target, i)
-        elif bits == 8:
-            for i in range(at.shape[0]):
-                _copy_8(source, first + at[i], target, i)
-        elif bits == 16:
-            for i in range(at.shape[0]):
-                _copy_16(source, first + at[i], target, i)
-        elif bits == 128:
-            for i in range(at.shape[0]):
-                _copy_128(source, first + at[i], target, i)
-        else:
-            for begin in range(0, at.shape[0], 8):
-                byte = 0
-                for i in range(begin, min(begin + 8, at.shape[0])):
-                    if has_bit(source, first + at[i]):
-                        byte |= 1 << (i - begin)
-                store_byte(target, begin >> 3, byte)
 
 
 @kernel

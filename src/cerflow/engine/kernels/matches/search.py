@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
-from cerflow.engine.kernels.matches.semiring import joined
+from cerflow.engine.kernels.matches.semiring import joined_values
 from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 # Columns of branches: the set that they continue with (-1: there is one match, complete), detection, path so far
@@ -73,7 +73,7 @@ def _pop(values, ranks, heap, cursor):
 @part
 def best_with(operation, value, best):
     """The least combination by ``operation`` of a ``value`` with one of a set, whose row is ``best``."""
-    least = joined(operation, value, best[0])
+    least = joined_values(operation, value, best[0])
     return value if best[1] == 1 and value < least else least
 
 
@@ -108,7 +108,7 @@ def search(nodes, small, detections, amounts, operation, weights, bests, branche
                     paths[cursor[K_PATHS], P_NEXT] = path
                     path = cursor[K_PATHS]
                     cursor[K_PATHS] += 1
-                    value = joined(operation, value, weights[mark, 0])
+                    value = joined_values(operation, value, weights[mark, 0])
                 if go_on <= BOTTOM:
                     go_on = -1
             elif go_on < 0 or nodes[go_on, W_MEASURE] <= bound:

@@ -40,7 +40,7 @@ def is_nothing(operation, value):
 
 
 @part
-def joined(operation, value, other):
+def joined_values(operation, value, other):
     """The value of two parts of a complex event, ``value`` and ``other``, NaN for none."""
     if value != value:
         return other
@@ -91,7 +91,7 @@ def add_product(operation, into, one, other):
             into[0] += one[0] * other[0] if operation == FACTORS else one[0] * other[1] + other[0] * one[1]
             into[1] += one[1] * other[1]
     elif not (is_nothing(operation, one) or is_nothing(operation, other)):
-        value = joined(operation, one[0], other[0])
+        value = joined_values(operation, one[0], other[0])
         if one[1] == 1 and other[0] < value:
             value = other[0]
         if other[1] == 1 and one[0] < value:

@@ -39,13 +39,13 @@ G_SETS, G_WORK, G_COUNT, G_CUT, G_FLOOR, G_PIVOT, G_DONE, G_EARLIEST = range(8)
 PROGRESS_WORDS = 8
 
 
-class Sliding(NamedTuple):
+class SlidingFold(NamedTuple):
     """A graph, the fold, and its state; the old nodes are ``[floor, pivot)``.
 
-    ``operation``, ``units`` and ``weights`` are those of `cerflow.engine.kernels.matches.fold.fold`. The complex events
-    of a set at new node n that begin at new nodes have the value ``fresh[n - pivot]``, the paths from it to old set s
-    the value ``through[n - pivot, s]``. ``later[s, k]`` is the value of those complex events of old set s that begin at
-    start k or a later one. ``place`` has the number of the start at each mark plus one, ``starts`` the starts.
+    ``operation``, ``units`` and ``weights`` are those of `cerflow.engine.kernels.matches.fold.PlainFold`. The complex
+    events of a set at new node n that begin at new nodes have the value ``fresh[n - pivot]``, the paths from it to old
+    set s the value ``through[n - pivot, s]``. ``later[s, k]`` is the value of those complex events of old set s that
+    begin at start k or a later one. ``place`` has the number of the start at each mark plus one, ``starts`` the starts.
     """
 
     nodes: Any
@@ -156,8 +156,8 @@ def _move_window(f, root, bound):
 def _old_set(f, operation, root, bound, rows):
     """The number of an old set on the frontier, to which it is added if necessary.
 
-    There are values for so many ``rows`` of new nodes. The number is -1 if there is no room, the nodes have been visited
-    too often, or the digits do not suffice.
+    New nodes have that many ``rows`` of values. The number is -1 if there is no room, the nodes have been visited too
+    often, or the digits do not suffice.
     """
     sets = f.progress[G_SETS]
     for at in range(sets):
@@ -230,17 +230,17 @@ def _slide(detections, found, operation, f):
 
 
 @kernel
-def slide(detections, found, *given):
-    """The value of the matches of each detection in ``found``, with a `Sliding`; bounds must not decrease.
+def slide_values(detections, found, *given):
+    """The value of the matches of each detection in ``found``, with a `SlidingFold`; bounds must not decrease.
 
     Returns the first detection without a value: the digits do not suffice, the frontier is too large, or pivots move so
-    often that `cerflow.engine.kernels.matches.fold.fold` is faster.
+    often that `cerflow.engine.kernels.matches.fold.fold_values` is faster.
     """
-    f = Sliding(*given)
+    f = SlidingFold(*given)
     return _slide(detections, found, f.operation, f)
 
 
 @kernel
 def slide_counts(detections, found, *given):
-    """`slide` for `COUNT`."""
-    return _slide(detections, found, COUNT, Sliding(*given))
+    """`slide_values` for `COUNT`."""
+    return _slide(detections, found, COUNT, SlidingFold(*given))

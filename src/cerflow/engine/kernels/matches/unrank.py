@@ -10,8 +10,8 @@ from cerflow.engine.layout import BOTTOM, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_ME
 def unrank(nodes, small, amounts, root, bound, rank, path):
     """Write the marks of complex event number ``rank`` of a set to ``path``, the last one first; returns their number.
 
-    ``path`` is int32. ``amounts`` are those of `cerflow.engine.kernels.matches.count.count` as of the bound. Returns -1
-    if the path is full.
+    ``path`` is int32. ``amounts`` are the numbers of complex events of sets as of the bound. Returns -1 if the path
+    is full.
     """
     n = root
     length = 0
