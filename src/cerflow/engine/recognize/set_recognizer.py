@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class SetRecognizer(StreamRecognizer):
             f"part {k}": np.frombuffer(snapshot.write_snapshot(snapshot.RECOGNIZER, part), np.uint8)
             for k, part in enumerate(parts)
         }
-        return snapshot.write_snapshot(snapshot.SET, whole._replace(arrays=arrays))
+        return snapshot.write_snapshot(snapshot.SET, replace(whole, arrays=arrays))
 
     def take_over(self, data: bytes) -> None:
         """Replace the present state by a snapshot of the same queries.

@@ -15,8 +15,9 @@ import hashlib
 import json
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,8 @@ _DAMAGES = (
 )
 
 
-class Contents(NamedTuple):
+@dataclass
+class Contents:
     """The contents of a snapshot: a ``description`` (JSON), ``arrays`` by name, ``events`` with their ``positions``."""
 
     description: dict[str, Any]
