@@ -266,14 +266,6 @@ class RunOptions:
     summary: bool = option("Also draw the number of matches over time, on standard error.", "--summary", default=False)
 
 
-def load(options: PredicateOptions) -> None:
-    """Register the predicates of these files and modules."""
-    if options.predicates:
-        from cerflow.cli.commands.request import load_predicates
-
-        load_predicates(options.predicates)
-
-
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise `TimeLimitError` if the block takes longer, wherever it is then."""
@@ -303,7 +295,10 @@ def about(query: QueryOptions, predicates: PredicateOptions) -> Iterator[None]:
     if (query.query is None) == (query.expression is None):
         usage("give either a query file or a query after -e", "QUERY")
     with errors_reported(query.query):
-        load(predicates)
+        if predicates.predicates:
+            from cerflow.cli.commands.request import load_predicates
+
+            load_predicates(predicates.predicates)
         yield
 
 

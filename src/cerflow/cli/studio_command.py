@@ -9,7 +9,7 @@ from typing import Literal
 
 import typer
 
-from cerflow.cli.options import LANGUAGE, PredicateOptions, load, option, usage
+from cerflow.cli.options import LANGUAGE, PredicateOptions, option, usage
 from cerflow.cli.output.reporting import errors_reported, note
 
 
@@ -39,7 +39,7 @@ def studio(files: FileOptions, predicates: PredicateOptions, place: PortOptions)
     """Write a query in the browser, run it on a file, and see why events match or do not."""
     if find_spec("nicegui") is None:
         usage("the studio needs NiceGUI: pip install 'cerflow[studio]'", "studio")
-    from cerflow.cli.commands.request import query_source
+    from cerflow.cli.commands.request import load_predicates, query_source
     from cerflow.cli.output.writing import OutputFormat, write_table
     from cerflow.files.sources import named_path
     from cerflow.studio.page import StudioPage
@@ -47,7 +47,7 @@ def studio(files: FileOptions, predicates: PredicateOptions, place: PortOptions)
     from cerflow.studio.session import StudioSession
 
     with errors_reported(None):
-        load(predicates)
+        load_predicates(predicates.predicates or ())
         session = StudioSession()
         session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
         if files.query is not None:

@@ -315,6 +315,11 @@ class InputPlan:
             names.append(free_name(called_now, names))
         return pa.schema([*REFUSED, *((name, pa.string()) for name in names[len(REFUSED) :])])
 
+    def columns_of(self, schema: pa.Schema | None) -> pa.Schema:
+        """The columns of the table that a file becomes, given its own if it has types."""
+        nothing = pa.Table.from_batches([], schema or pa.schema([]))
+        return self.part(Block(nothing, np.array([], np.int64)), 0, None).table.schema
+
     def target(self, column: str, given: pa.DataType) -> pa.DataType | None:
         """The type that the values of a column, which has the type ``given``, become; None if they stay as they are."""
         target = self.types.get(column)

@@ -71,9 +71,8 @@ class InputsPlan:
         for plan, found in zip(plans, surveys):
             for file in found:
                 name = file.name if len(found) > 1 else source_name(plan.one.events)
-                nothing = pa.Table.from_batches([], file.schema or pa.schema([]))
-                part = plan.part(Block(nothing, np.array([], np.int64)), 0, None).table
-                schemas.append((name, _in_common_unit(part, plan, name).schema))
+                nothing = pa.Table.from_batches([], plan.columns_of(file.schema))
+                schemas.append((name, _in_common_unit(nothing, plan, name).schema))
         refuse_partly_typed(((name, schema.names) for name, schema in schemas), columns.type)
         schema = columns.completed(common_schema(schemas), any(not file.columns for found in surveys for file in found))
         stream = free_name("stream", schema.names) if named else None

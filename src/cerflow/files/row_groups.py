@@ -152,9 +152,8 @@ class OrderedGroups:
             pq.ParquetFile(file, metadata=footer, read_dictionary=sorted(short), pre_buffer=False)
             for file, footer in zip(source.files, footers)
         )
-        nothing = (pa.Table.from_batches([], some) for some in (schema, files[0].schema_arrow))
-        plain, encoded = (plan.part(Block(some, np.array([], np.int64)), 0, None).table.schema for some in nothing)
-        return cls(files, plan, plain, encoded, rows, tuple(groups))
+        encoded = plan.columns_of(files[0].schema_arrow)
+        return cls(files, plan, plan.columns_of(schema), encoded, rows, tuple(groups))
 
     def sample(self, wanted: Collection[str]) -> pa.Table:
         """A small table with the extreme times of all events, and their types, or at least those that are wanted."""
