@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -32,6 +31,8 @@ def _cerflow(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
 ) -> None:
     if show_version:
+        from importlib.metadata import version
+
         typer.echo(f"cerflow {version('cerflow')}")
         raise typer.Exit
 

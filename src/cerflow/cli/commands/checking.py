@@ -15,7 +15,7 @@ from cerflow.api.query import Query
 from cerflow.base.errors import QueryWarning, counted, dotted
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.cli.commands.request import Inputs, load_query
-from cerflow.cli.options import ColumnOptions, InputOptions, ReadingOptions
+from cerflow.cli.options import ColumnOptions, ExplainFormat, InputOptions, ReadingOptions
 from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
 from cerflow.files.reading import ReadEvents
@@ -25,8 +25,6 @@ from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Terminal, Windowed
 from cerflow.logic.analysis.columns import attributes_in
-from cerflow.look.explaining.facts import ExplainFormat
-from cerflow.look.explaining.text import WIDTH
 
 #: Operators between whose parts no event may lie.
 _SIGNS: dict[type[Node], str] = {f.StrictSequence: ":", f.StrictIteration: ":+"}
@@ -62,6 +60,9 @@ def summarise_query(asked: ReadingOptions, inputs: InputOptions, options: Column
 
 def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnOptions, form: ExplainFormat) -> str:
     """The explanation of a query, for the schema of the inputs if there are any."""
+    # A run, which imports this module, explains nothing.
+    from cerflow.look.explaining.text import WIDTH
+
     query, path = load_query(asked, asked.reading), asked.query
     schema = None
     if inputs.inputs:
