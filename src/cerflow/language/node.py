@@ -28,11 +28,13 @@ class Node:
 
     #: How a node is written that belongs to no language: a text with its fields in braces.
     template: ClassVar[str] = ""
+    #: The names of the fields that take part in equality.
+    _parts: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         # Trees do not change and are walked and compared often, so this is computed once.
         known = self.__dict__
-        values = known["_values"] = tuple([known[name] for name in _parts(type(self))])
+        values = known["_values"] = tuple([known[name] for name in self._parts])
         below = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
         known["_children"] = tuple([v for v in below if isinstance(v, Node)])
         known["_hash"] = hash((type(self).__name__, *map(_token, values)))
@@ -88,17 +90,6 @@ class Node:
         return show(self)
 
 
-_known_parts: dict[type[Node], tuple[str, ...]] = {}
-
-
-def _parts(kind: type[Node]) -> tuple[str, ...]:
-    """The names of the fields of a kind of node that take part in equality."""
-    known = _known_parts.get(kind)
-    if known is None:
-        known = _known_parts[kind] = tuple(f.name for f in fields(kind) if f.compare)
-    return known
-
-
 def _token(value: Any) -> Any:
     # 1, 1.0 and True are equal in Python but are different literals.
     return (type(value).__name__, value) if isinstance(value, bool | int | float) else value
@@ -107,7 +98,9 @@ def _token(value: Any) -> Any:
 @dataclass_transform(frozen_default=True, eq_default=False, field_specifiers=(field,))
 def node(cls: type[N]) -> type[N]:
     """Class decorator that makes a frozen dataclass with the equality of `Node`."""
-    return dataclass(frozen=True, eq=False, repr=False)(cls)
+    made = dataclass(frozen=True, eq=False, repr=False)(cls)
+    made._parts = tuple(f.name for f in fields(made) if f.compare)
+    return made
 
 
 def walk(root: Node) -> Iterator[Node]:
@@ -189,7 +182,7 @@ def with_children(current: N, children: Sequence[Node]) -> N:
         return current
     supply = iter(children)
     changed: dict[str, Any] = {}
-    for name in _parts(type(current)):
+    for name in current._parts:
         value = getattr(current, name)
         if isinstance(value, Node):
             changed[name] = next(supply)

@@ -11,13 +11,11 @@ from cerflow.language.node import Node, walk
 from cerflow.language.predicates.predicate import Predicate, PredicateKind
 
 _registered: dict[str, Predicate] = {}
-_of_sets: frozenset[str] = frozenset()
 
 
 def register_predicate(predicate: Predicate) -> None:
     """Register a predicate for queries; it replaces an earlier one with the same name."""
     _registered[predicate.name] = predicate
-    _note_sets()
 
 
 def unregister_predicate(name: str) -> None:
@@ -26,7 +24,6 @@ def unregister_predicate(name: str) -> None:
     Recognisers that already run keep it.
     """
     del _registered[name]
-    _note_sets()
 
 
 def registered_predicates() -> tuple[Predicate, ...]:
@@ -60,7 +57,7 @@ def predicates_in(tree: Node) -> tuple[Predicate, ...]:
 
 def calls_of_sets() -> frozenset[str]:
     """The names of predicates that are about all events of a label together."""
-    return _of_sets
+    return frozenset(name for name, predicate in _registered.items() if predicate.kind is PredicateKind.SET)
 
 
 def is_about_set(current: Node) -> bool:
@@ -68,8 +65,8 @@ def is_about_set(current: Node) -> bool:
     match current:
         case Aggregate() | SetTest() | Some() | Function(name="prev"):
             return True
-        case PredicateCall():
-            return current.name in _of_sets
+        case PredicateCall(name):
+            return name in _registered and _registered[name].kind is PredicateKind.SET
     return False
 
 
@@ -84,9 +81,3 @@ def using(predicates: Iterable[Predicate]) -> Iterator[None]:
     finally:
         _registered.clear()
         _registered.update(before)
-        _note_sets()
-
-
-def _note_sets() -> None:
-    global _of_sets
-    _of_sets = frozenset(name for name, p in _registered.items() if p.kind is PredicateKind.SET)
