@@ -101,14 +101,11 @@ def _condition(condition: Condition, write: _Writer) -> Any:
             return {"type": name} if stream is None else {"type": name, "stream": stream}
         case a.StreamTest(stream):
             return {"stream": stream}
-        case And(left, right):
-            return {"and": [_condition(left, write), _condition(right, write)]}
-        case Or(left, right):
-            return {"or": [_condition(left, write), _condition(right, write)]}
-        case Not(operand):
-            return {"not": _condition(operand, write)}
-        case a.Satisfied(operand):
-            return {"satisfied": _condition(operand, write)}
+        case And(left, right) | Or(left, right):
+            key = "and" if isinstance(condition, And) else "or"
+            return {key: [_condition(left, write), _condition(right, write)]}
+        case Not(operand) | a.Satisfied(operand):
+            return {"not" if isinstance(condition, Not) else "satisfied": _condition(operand, write)}
     raise UnsupportedQueryError(f"there is no JSON form of the condition {write(condition)}")
 
 
@@ -184,14 +181,11 @@ def _read_condition(given: Any, where: str, read: _Reader) -> Condition:
             return a.TypeTest(_name(name, where))
         case {"stream": str(stream), **rest} if not rest:
             return a.StreamTest(_name(stream, where))
-        case {"and": [left, right], **rest} if not rest:
-            return And(_read_condition(left, where, read), _read_condition(right, where, read))
-        case {"or": [left, right], **rest} if not rest:
-            return Or(_read_condition(left, where, read), _read_condition(right, where, read))
-        case {"not": operand, **rest} if not rest:
-            return Not(_read_condition(operand, where, read))
-        case {"satisfied": operand, **rest} if not rest:
-            return a.Satisfied(_read_condition(operand, where, read))
+        case {"and": [left, right], **rest} | {"or": [left, right], **rest} if not rest:
+            join = And if "and" in given else Or
+            return join(_read_condition(left, where, read), _read_condition(right, where, read))
+        case {"not": operand, **rest} | {"satisfied": operand, **rest} if not rest:
+            return (Not if "not" in given else a.Satisfied)(_read_condition(operand, where, read))
     raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a condition")
 
 
