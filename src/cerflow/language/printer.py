@@ -96,6 +96,7 @@ _QUOTED: dict[str, Callable[[Any], str]] = {
     "attribute": quote_attribute,
     "string": quote_string,
     "not": lambda negated: " NOT" if negated else "",
+    "stream": lambda stream: "" if stream is None else f"{quote_name(stream)}>",
 }
 
 
@@ -221,11 +222,6 @@ def _between(node: c.Between, _: int) -> tuple[int, list[_Piece]]:
 # -- formulas and windows
 
 
-def _event_type(node: f.EventType, _: int) -> tuple[int, list[_Piece]]:
-    stream = "" if node.stream is None else f"{quote_name(node.stream)}>"
-    return _Level.STEP, [stream + quote_name(node.name)]
-
-
 def _not_event(node: f.NotEvent, _: int) -> tuple[int, list[_Piece]]:
     if node.condition is None:
         return _Level.STEP, ["NOT(", (node.event, _Level.STEP), ")"]
@@ -349,6 +345,8 @@ _TEMPLATES: dict[type[Node], tuple[int, str]] = {
     c.Bracket: (_Level.ATOM, "{label:name}[{condition:OR}]"),
     c.Some: (_Level.NOT, "SOME {labels:name}: {condition:NOT}"),
     c.Not: (_Level.NOT, "NOT {operand:NOT}"),
+    **dict.fromkeys((f.EventType, f.EventKind), (_Level.STEP, "{stream:stream}{name:name}")),
+    f.AnyEvent: (_Level.STEP, "{stream:stream}EVENT"),
     f.As: (_Level.POSTFIX, "{operand:POSTFIX} AS {label:name}"),
     f.Rename: (_Level.POSTFIX, "{operand:POSTFIX} [{old:name} -> {new:name}]"),
     f.Iteration: (_Level.POSTFIX, "{operand:POSTFIX}{sign}"),
@@ -389,9 +387,6 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.SetTest: _on_set,
     c.And: _binary(" AND ", _Level.CONJUNCTION),
     c.Or: _binary(" OR ", _Level.OR),
-    f.EventType: _event_type,
-    f.EventKind: _event_type,
-    f.AnyEvent: _whole(lambda node: f"{quote_name(node.stream)}>EVENT" if node.stream else "EVENT", _Level.STEP),
     f.NotEvent: _not_event,
     f.Filter: _filter,
     **{kind: _binary(f" {kind.sign} ", level) for kind, level in _BINARY.items()},
