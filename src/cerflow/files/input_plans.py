@@ -320,13 +320,6 @@ class InputPlan:
         nothing = pa.Table.from_batches([], schema or pa.schema([]))
         return self.part(Block(nothing, np.array([], np.int64)), 0, None).table.schema
 
-    def target(self, column: str, given: pa.DataType) -> pa.DataType | None:
-        """The type that the values of a column, which has the type ``given``, become; None if they stay as they are."""
-        target = self.types.get(column)
-        if target is None and self.names[column] == self.columns.type and pa.types.is_integer(given):
-            return pa.string()
-        return target
-
     def part(self, block: Block, offset: int, file: str | None) -> SplitRows:
         """The rows of a block, converted, without those that cannot be used.
 
@@ -338,8 +331,9 @@ class InputPlan:
         columns: dict[str, pa.Array] = {}
         for column, values in zip(original.column_names, original.columns):
             name, plain = self.names[column], block.plain.get(column)
-            target = self.target(column, values.type)
-            found = values
+            target, found = self.types.get(column), values
+            if target is None and name == self.columns.type and pa.types.is_integer(values.type):
+                target = pa.string()
             if target is not None:
                 found = plain if plain is not None and plain.type == target else converted(one_array(values), target)
             columns[name] = found
