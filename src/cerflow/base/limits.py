@@ -232,7 +232,7 @@ TESTED_TEXTS = 100_000
 #: Distinct texts of a batch that are read one by one.
 ENCODED_TEXTS = 256
 #: Pairs of detections and nodes; beyond, matches are counted along a sliding window.
-COUNTED_PAIRS = 1 << 26
+COUNTED_PAIRS = 1 << 24
 #: The same for aggregates over matches.
 FOLDED_PAIRS = 1 << 20
 #: Words of the numbers of matches that are counted at a time, where a number has several.

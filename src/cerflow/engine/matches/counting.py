@@ -135,7 +135,7 @@ class LateWindow:
     def __init__(self, part: Part, *, stays: bool = True) -> None:
         self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks, part.moments))
         self._bounds: Ints = part.detections[:, layout.D_BOUND]
-        self.counting = MatchCounter(self.part)
+        self._counting = MatchCounter(self.part)
         # Counts remain valid only while bounds ascend.
         self._stays = stays and not bool((np.diff(self._bounds) < 0).any())
         self._bound: int | None = None
@@ -153,4 +153,4 @@ class LateWindow:
         """Count with a bound; None for each detection's own."""
         some = slice(detections.start, detections.stop)
         self.part.detections[some, layout.D_BOUND] = self._bounds[some] if bound is None else bound
-        return self.counting.numbers(detections)
+        return self._counting.numbers(detections)

@@ -112,7 +112,7 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: S
     marks[1:, layout.M_LABEL] = np.array(labels, np.int64)[place]
 
     chain = [row for row, place in enumerate(marked) if place < last]
-    nodes = _nodes_after_bottom(len(matches) * len(chain))
+    nodes = nodes_after_bottom(len(matches) * len(chain))
     small = nodes.view(np.int32)
     own = small[1:].reshape(len(matches), len(chain), small.shape[1])
     numbers = 1 + np.arange(len(matches) * len(chain)).reshape(len(matches), len(chain))
@@ -137,7 +137,7 @@ def single_events(positions: Ints, labels: Smalls, moments: Moments, numbers: In
     marks = np.zeros((1 + count, 2), np.int64)
     marks[0, layout.M_POSITION] = -1
     marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL] = positions[order], labels[order]
-    nodes = _nodes_after_bottom(count)
+    nodes = nodes_after_bottom(count)
     # The nodes are in the order of the marks.
     nodes.view(np.int32)[1:, layout.I_MARK] = np.arange(1, 1 + count)
     node = np.empty(count, np.int64)
@@ -149,7 +149,7 @@ def single_events(positions: Ints, labels: Smalls, moments: Moments, numbers: In
     return MatchGraph(detections, nodes, marks, moments)
 
 
-def _nodes_after_bottom(count: int) -> IntRows:
+def nodes_after_bottom(count: int) -> IntRows:
     """The bottom and this many further nodes, each with the bottom as its child and no mark yet."""
     nodes = np.zeros((1 + count, layout.NODE_WORDS), np.int64)
     small = nodes.view(np.int32)

@@ -6,6 +6,7 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, islice
 from os import PathLike
 from pathlib import Path
@@ -22,11 +23,11 @@ from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
 from cerflow.engine.matches.counting import detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
-from cerflow.engine.matches.picking import First, NumberRange, Order, Picker, picked
-from cerflow.engine.matches.row_limit import Announced, ToldIfNone, counted_rows, digits, readable_number
+from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, picked
+from cerflow.engine.matches.row_limit import announced, counted_rows, digits, readable_number, told_if_none
 from cerflow.engine.matches.sampling import Sample
-from cerflow.engine.matches.strategy_parts import ChosenParts
-from cerflow.engine.matches.unfolding import NO_LIMIT, Part, unfolded
+from cerflow.engine.matches.strategy_parts import chosen_parts
+from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, Unfolded, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
 
@@ -69,8 +70,8 @@ class Matches:
         self._stream = stream
         self._found = parts
         #: The parts as they are read: ``tell_none`` is called when all were read and there was none.
-        self._told = parts if tell_none is None else ToldIfNone(parts, tell_none)
-        self._parts = ChosenParts(self._told)
+        self._told = parts if tell_none is None else RereadParts(partial(told_if_none, parts, tell_none))
+        self._parts = RereadParts(partial(chosen_parts, self._told))
         self._report = report
         self._limit = limit
         self._picker = picker
@@ -85,8 +86,8 @@ class Matches:
 
         It gets the number and whether it is exact, or rounded (see `row_limit.row_count`).
         """
-        parts = Announced(self._parts, self._limit, bool(self._report.counts), tell)
-        return self._like(parts, self._picker)
+        again = partial(announced, self._parts, self._limit, bool(self._report.counts), tell)
+        return self._like(RereadParts(again), self._picker)
 
     def held(self) -> Matches:
         """The same matches, recognised now and kept in their shared form (for other parts of cerflow)."""
@@ -199,11 +200,11 @@ class Matches:
         max_rows = min(at_least_one(max_rows, "max_rows"), limits.LARGE_RESULT_ROWS)
         schema = self._report.shown(events, columns, flat, counts)
         if self._report.counts:
-            span = self._picker.start(self._report, self._limit) if isinstance(self._picker, NumberRange) else None
+            passing = Passing(self._picker) if isinstance(self._picker, NumberRange) else None
             for part in self._to_count():
-                for batch in counted_rows(part, self._report, self._limit, counts, span, max_rows):
+                for batch in counted_rows(part, self._report, self._limit, counts, passing, max_rows):
                     yield batch.select(schema.names)
-                if span is not None and span.done:
+                if passing is not None and passing.done:
                     return
             return
         for listing in self._listings(max_rows):
@@ -212,21 +213,23 @@ class Matches:
     def _to_count(self) -> Iterator[Part]:
         """The parts, with the strategy applied if the number of matches depends on it."""
         for part in self._told:
-            yield from [part] if part.alone else ChosenParts([part])
+            yield from [part] if part.alone else chosen_parts([part])
 
     def _listings(self, max_rows: int) -> Iterator[Listing]:
-        limit = NO_LIMIT if self._limit is None else self._limit
-        chosen = None if self._picker is None else self._picker.start(self._report, self._limit)
         numbers = count(self._before + 1)
         if isinstance(self._picker, NumberRange):
             numbers = count(self._before + 1 + self._picker.begin, self._picker.step)
-        for part in self._parts:
-            matches = unfolded(part, limit, max_rows) if chosen is None else picked(part, chosen.picks(part), max_rows)
+        for part, matches in self._unfolded(max_rows):
             for found in matches:
                 numbered = self._numbered_rows(numbers, len(found))
                 yield Listing(self._report, found, part.label_sets, part.kept, numbered, part.moments)
-            if chosen is not None and chosen.done:
-                return
+
+    def _unfolded(self, max_rows: int) -> Iterator[tuple[Part, Iterator[Unfolded]]]:
+        if self._picker is None:
+            limit = NO_LIMIT if self._limit is None else self._limit
+            return ((part, unfolded(part, limit, max_rows)) for part in self._parts)
+        picks = self._picker.picks(self._parts, self._report, self._limit)
+        return ((part, picked(part, some, max_rows)) for part, some in picks)
 
     def _numbered_rows(self, numbers: Iterator[int], size: int) -> Ints:
         """The numbers of the next ``size`` matches, if the query asks for them."""

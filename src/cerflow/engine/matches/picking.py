@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import truths_of
 from cerflow.base.errors import ArgumentError, QueryError
 from cerflow.base.schema import ValueKind
@@ -48,21 +49,8 @@ Pick = tuple[int, list[int]]
 class Picker(Protocol):
     """Chooses matches."""
 
-    def start(self, report: Report, limit: int | None) -> PartPicker:
-        """Begin with the first part of some matches."""
-        ...
-
-
-class PartPicker(Protocol):
-    """Chooses matches part by part."""
-
-    @property
-    def done(self) -> bool:
-        """Whether later parts have no chosen matches."""
-        ...
-
-    def picks(self, part: Part) -> Iterator[Pick]:
-        """The chosen matches of a part, in the order in which they are reported."""
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+        """The chosen matches of each part, in the order in which they are reported; no parts beyond the last choice."""
         ...
 
 
@@ -92,9 +80,8 @@ def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
     return marks if last == layout.NO_MARK else [*marks, last]
 
 
-def match_by_number(part: Part, counting: MatchCounter, d: int, rank: int) -> list[int]:
-    """The marks of the match with a number among those of one detection."""
-    _, amounts = counting.numbers(range(d, d + 1))
+def match_by_number(part: Part, amounts: Ints | LongNumbers, d: int, rank: int) -> list[int]:
+    """The marks of the match with a number among those of one detection; ``amounts`` are those of `MatchCounter`."""
     small = part.nodes.view(np.int32)
     root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
     kernel = unrank_long if isinstance(amounts, LongNumbers) else unrank
@@ -121,9 +108,20 @@ class NumberRange:
     step: int
     of: Picker | None = None
 
-    def start(self, report: Report, limit: int | None) -> PartSpan:
-        """Begin with the first part of some matches."""
-        return PartSpan(self, report, limit)
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+        """The chosen matches of each part."""
+        passing = Passing(self)
+        if self.of is not None:
+            for part, picks in self.of.picks(parts, report, limit):
+                yield part, passing.chosen(picks)
+                if passing.done:
+                    return
+            return
+        detects_only = report.select.projection.kind is ProjectionKind.NONE
+        for part in parts:
+            yield part, passing.numbered(part, limit, detects_only)
+            if passing.done:
+                return
 
     def among(self, begin: int, stop: int | None, step: int) -> NumberRange:
         """The selection with numbers begin, begin + step, … below stop among these."""
@@ -136,21 +134,17 @@ class NumberRange:
         return max(0, -((self.begin - stop) // self.step))
 
 
-class PartSpan:
-    """Chooses by numbers that continue from one part to the next."""
+class Passing:
+    """The numbers of matches that pass by, of which a range is chosen."""
 
-    def __init__(self, span: NumberRange, report: Report, limit: int | None) -> None:
+    def __init__(self, span: NumberRange) -> None:
         self._span = span
-        self._limit = limit
-        self._detects_only = report.select.projection.kind is ProjectionKind.NONE
-        self._inner = None if span.of is None else span.of.start(report, limit)
         self._at = 0
 
     @property
     def done(self) -> bool:
         """Whether later matches have no chosen number."""
-        stop = self._span.stop
-        return (stop is not None and self._at >= stop) or (self._inner is not None and self._inner.done)
+        return self._span.stop is not None and self._at >= self._span.stop
 
     def next(self, number: int) -> range:
         """The chosen ones among the next ``number`` matches, which are numbered from 0 here."""
@@ -160,17 +154,18 @@ class PartSpan:
         stop = number if span.stop is None else min(number, span.stop - at)
         return range(span.begin + passed * span.step - at, max(stop, 0), span.step)
 
-    def picks(self, part: Part) -> Iterator[Pick]:
-        """The chosen matches of a part, in the order in which they are reported."""
-        if self._inner is not None:
-            for pick in self._inner.picks(part):
-                if self.done:
-                    return
-                if self.next(1):
-                    yield pick
-            return
+    def chosen(self, picks: Iterable[Pick]) -> Iterator[Pick]:
+        """The chosen ones among the next matches."""
+        for pick in picks:
+            if self.done:
+                return
+            if self.next(1):
+                yield pick
+
+    def numbered(self, part: Part, limit: int | None, detects_only: bool) -> Iterator[Pick]:
+        """The chosen matches of the next part, with ``detects_only`` without their events."""
         _, begins = detecting(part.detections)
-        numbers = None if self._detects_only else match_numbers(part).tolist()
+        numbers = None if detects_only else match_numbers(part).tolist()
         counting = MatchCounter(part)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
             if self.done:
@@ -179,12 +174,17 @@ class PartSpan:
                 yield from ((first, []) for _ in self.next(1))
                 continue
             total = sum(numbers[first:last])
+            ranks = self.next(total if limit is None else min(total, limit))
+            if not ranks:
+                continue
+            # The detections of an event have one window.
+            _, amounts = counting.numbers(range(first, last))
             d, before = first, 0
-            for rank in self.next(total if self._limit is None else min(total, self._limit)):
+            for rank in ranks:
                 while rank - before >= numbers[d]:
                     before += numbers[d]
                     d += 1
-                yield d, match_by_number(part, counting, d, rank - before)
+                yield d, match_by_number(part, amounts, d, rank - before)
 
 
 # --- first matches ---------------------------------------------------------------------------------------------------
@@ -216,9 +216,29 @@ class First:
         if kind is ValueKind.OTHER or (function == "sum" and not (kind.numeric or kind is ValueKind.DURATION)):
             raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
 
-    def start(self, report: Report, limit: int | None) -> PartPicker:
-        """Begin with the first part of some matches."""
-        return _PartFirst(self, report, limit)
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+        """The first matches of each part."""
+        for part in parts:
+            yield part, self._of_part(part, report, limit)
+
+    def _of_part(self, part: Part, report: Report, limit: int | None) -> Iterator[Pick]:
+        """Those of a part, by numbers and values of a window that lags behind.
+
+        Values of matches outside the window only lengthen the search: a match is never better than its branch promises.
+        """
+        combined, values, nothing = self.weights(part, report)
+        late = LateWindow(part)
+        operation, folding = lowest(late.part, combined, values, greatest=self.descending)
+        below = np.zeros((1, 2), folding.weights.dtype)
+        _, begins = detecting(part.detections)
+        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), numbers_of_events(part, begins).tolist()):
+            if limit is not None:
+                refuse_if_cut([total], limit)
+            counted = late.move_to(range(first, last), total)
+            for d in range(first, last):
+                folding.fold(d, below)
+            found = _searched(part, operation, folding, nothing, first, counted)
+            yield from islice(found, min(self.size, sys.maxsize))
 
     def weights(self, part: Part, report: Report) -> tuple[int, Values, Any]:
         """How the values of a match are combined, the values of the marks, and the value without events."""
@@ -247,65 +267,36 @@ def _ones(known: Any) -> Values:
 _BRANCHES = 1 << 10
 
 
-class _PartFirst:
-    """Looks for the first matches of each detecting event.
-
-    Numbers and values are those of a window that lags behind. Values of matches outside the window only lengthen the
-    search: a match is never better than its branch promises.
-    """
-
-    done = False
-
-    def __init__(self, first: First, report: Report, limit: int | None) -> None:
-        self._first = first
-        self._report = report
-        self._limit = limit
-
-    def picks(self, part: Part) -> Iterator[Pick]:
-        combined, values, nothing = self._first.weights(part, self._report)
-        late = LateWindow(part)
-        operation, folding = lowest(late.part, combined, values, greatest=self._first.descending)
-        below = np.zeros((1, 2), folding.weights.dtype)
-        _, begins = detecting(part.detections)
-        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), numbers_of_events(part, begins).tolist()):
-            if self._limit is not None:
-                refuse_if_cut([total], self._limit)
-            counted = late.move_to(range(first, last), total)
-            for d in range(first, last):
-                folding.fold(d, below)
-            found = self._search(part, operation, folding, nothing, first, counted)
-            yield from islice(found, min(self._first.size, sys.maxsize))
-
-    def _search(
-        self, part: Part, operation: int, folding: Folding, nothing: Any, first: int, counted: Counted
-    ) -> Iterator[Pick]:
-        """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
-        weights, bests, (matches, amounts) = folding.weights, folding.values, counted
-        # Python searches where values or numbers of the matches may need more than 64 bits.
-        long = sum(matches) >= 2**63 or isinstance(amounts, LongNumbers) or weights.dtype.hasobject
-        integers, numbers = (object, object) if long else (np.int64, np.float64)
-        kinds = (((3,), np.int32), ((), integers), ((2,), numbers), ((2,), np.int32), ((), np.int32))
-        room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
-        cursor, rank = np.array([0, len(matches), 0]), 0
-        for k, number in enumerate(matches):
-            mark, root = (part.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
-            value = joined_values(operation, nothing, weights[mark, 0])
-            rows, ranks, values, _, heap = room
-            rows[k], ranks[k], values[k] = (
-                (root, first + k, -1),
-                rank,
-                (best_with(operation, value, bests[root]), value),
-            )
-            push(k, values, ranks, heap, cursor)
-            rank += number
-        graph = part.nodes, part.nodes.view(np.int32), part.detections, amounts, operation, weights, bests
-        while (found := (search_long if long else search)(*graph, *room, cursor)) != NO_MORE:
-            if found == FULL:
-                room = [np.concatenate([array, np.empty_like(array)]) for array in room]
-                continue
-            marks, path, paths = [], int(room[0][found, B_PATH]), room[3]
-            while path >= 0:
-                marks.append(int(paths[path, P_MARK]))
-                path = int(paths[path, P_NEXT])
-            d = int(room[0][found, B_DETECTION])
-            yield d, _with_last(part, d, marks)
+def _searched(
+    part: Part, operation: int, folding: Folding, nothing: Any, first: int, counted: Counted
+) -> Iterator[Pick]:
+    """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
+    weights, bests, (matches, amounts) = folding.weights, folding.values, counted
+    # Python searches where values or numbers of the matches may need more than 64 bits.
+    long = sum(matches) >= 2**63 or isinstance(amounts, LongNumbers) or weights.dtype.hasobject
+    integers, numbers = (object, object) if long else (np.int64, np.float64)
+    kinds = (((3,), np.int32), ((), integers), ((2,), numbers), ((2,), np.int32), ((), np.int32))
+    room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
+    cursor, rank = np.array([0, len(matches), 0]), 0
+    for k, number in enumerate(matches):
+        mark, root = (part.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
+        value = joined_values(operation, nothing, weights[mark, 0])
+        rows, ranks, values, _, heap = room
+        rows[k], ranks[k], values[k] = (
+            (root, first + k, -1),
+            rank,
+            (best_with(operation, value, bests[root]), value),
+        )
+        push(k, values, ranks, heap, cursor)
+        rank += number
+    graph = part.nodes, part.nodes.view(np.int32), part.detections, amounts, operation, weights, bests
+    while (found := (search_long if long else search)(*graph, *room, cursor)) != NO_MORE:
+        if found == FULL:
+            room = [np.concatenate([array, np.empty_like(array)]) for array in room]
+            continue
+        marks, path, paths = [], int(room[0][found, B_PATH]), room[3]
+        while path >= 0:
+            marks.append(int(paths[path, P_MARK]))
+            path = int(paths[path, P_NEXT])
+        d = int(room[0][found, B_DETECTION])
+        yield d, _with_last(part, d, marks)

@@ -15,7 +15,7 @@ from cerflow.engine.kernels.matches.semiring import FACTORS
 from cerflow.engine.matches.counting import count_detections, detecting
 from cerflow.engine.matches.folding import EXACT, Folding
 from cerflow.engine.matches.listing import Detected
-from cerflow.engine.matches.picking import PartSpan
+from cerflow.engine.matches.picking import Passing
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, CountForm, Report
 
@@ -48,37 +48,23 @@ class Bound:
             )
 
 
-class Announced:
-    """Parts whose numbers of rows are announced before they are unfolded, at each iteration."""
-
-    def __init__(
-        self, parts: Iterable[Part], limit: int | None, counts: bool, tell: Callable[[int, bool], None]
-    ) -> None:
-        self._parts = parts
-        self._limit = limit
-        self._counts = counts
-        self._tell = tell
-
-    def __iter__(self) -> Iterator[Part]:
-        for part in self._parts:
-            self._tell(*row_count(part, self._limit, self._counts))
-            yield part
+def announced(
+    parts: Iterable[Part], limit: int | None, counts: bool, tell: Callable[[int, bool], None]
+) -> Iterator[Part]:
+    """Parts, whose numbers of rows are announced before they are unfolded."""
+    for part in parts:
+        tell(*row_count(part, limit, counts))
+        yield part
 
 
-class ToldIfNone:
+def told_if_none(parts: Iterable[Part], tell: Callable[[], None]) -> Iterator[Part]:
     """Parts; ``tell`` is called when all have been read and none was there."""
-
-    def __init__(self, parts: Iterable[Part], tell: Callable[[], None]) -> None:
-        self._parts = parts
-        self._tell = tell
-
-    def __iter__(self) -> Iterator[Part]:
-        none = True
-        for part in self._parts:
-            none = False
-            yield part
-        if none:
-            self._tell()
+    none = True
+    for part in parts:
+        none = False
+        yield part
+    if none:
+        tell()
 
 
 def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
@@ -98,13 +84,13 @@ def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
 
 
 def counted_rows(
-    part: Part, report: Report, limit: int | None, counts: CountForm, span: PartSpan | None, max_rows: int
+    part: Part, report: Report, limit: int | None, counts: CountForm, passing: Passing | None, max_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """One row per detecting event of a part (of a ``span`` of them) with the number of its matches."""
+    """One row per detecting event of a part (with ``passing`` of some) with the number of its matches."""
     schema = report.shown("structs", None, counts=counts)
     detected, numbers = count_detections(part, limit)
-    if span is not None:
-        rows = span.next(len(detected))
+    if passing is not None:
+        rows = passing.next(len(detected))
         detected, numbers = detected[rows.start : rows.stop : rows.step], [numbers[k] for k in rows]
     for start in range(0, len(detected), max_rows):
         some = numbers[start : start + max_rows]

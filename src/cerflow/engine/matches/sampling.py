@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from cerflow.base.array_types import Ints
 from cerflow.engine import layout
-from cerflow.engine.matches.counting import LateWindow, detecting, numbers_of_events, refuse_if_cut
-from cerflow.engine.matches.picking import PartPicker, Pick, match_by_number
+from cerflow.engine.matches.counting import LateWindow, LongNumbers, detecting, numbers_of_events, refuse_if_cut
+from cerflow.engine.matches.picking import Pick, match_by_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 
@@ -33,32 +33,25 @@ class Sample:
     seed: int
     replacement: bool
 
-    def start(self, report: Report, limit: int | None) -> PartPicker:
-        """Begin with the first part of some matches."""
-        return _PartSample(self, limit)
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+        """The sample of each part."""
+        draw = random.Random(self.seed)
+        for part in parts:
+            yield part, self._of_part(draw, part, limit)
 
-
-class _PartSample:
-    done = False
-
-    def __init__(self, sample: Sample, limit: int | None) -> None:
-        self._sample = sample
-        self._limit = limit
-        self._random = random.Random(sample.seed)
-
-    def picks(self, part: Part) -> Iterator[Pick]:
-        matches = _Numbered(part, stays=len(part.nodes) >= _NODES * self._sample.size)
+    def _of_part(self, draw: random.Random, part: Part, limit: int | None) -> Iterator[Pick]:
+        matches = _Numbered(part, stays=len(part.nodes) >= _NODES * self.size)
         _, begins = detecting(part.detections)
         for first, last, total in zip(begins.tolist(), begins[1:].tolist(), numbers_of_events(part, begins).tolist()):
-            if self._limit is not None:
-                refuse_if_cut([total], self._limit)
+            if limit is not None:
+                refuse_if_cut([total], limit)
             matches.move_to(range(first, last), total)
-            yield from self._drawn(matches, total)
+            yield from self._drawn(draw, matches, total)
 
-    def _drawn(self, matches: _Numbered, total: int) -> list[Pick]:
+    def _drawn(self, draw: random.Random, matches: _Numbered, total: int) -> list[Pick]:
         """The sample of one event, which has ``total`` matches, in the order of their numbers."""
-        size, draw = self._sample.size, self._random
-        if not self._sample.replacement and size * _LISTED > total:
+        size = self.size
+        if not self.replacement and size * _LISTED > total:
             every = [pick for number in range(matches.count) if (pick := matches.match(number)) is not None]
             return [every[k] for k in sorted(draw.sample(range(total), min(size, total)))]
         found: list[tuple[int, Pick]] = []
@@ -68,7 +61,7 @@ class _PartSample:
             pick = None if number in refused else matches.match(number)
             if pick is not None:
                 found.append((number, pick))
-            if pick is None or not self._sample.replacement:
+            if pick is None or not self.replacement:
                 refused.add(number)
         return [pick for _, pick in sorted(found)]
 
@@ -87,12 +80,14 @@ class _Numbered:
         self._starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
         self._detections = range(0)
         self._ends: Sequence[int] = ()
+        self._amounts: Ints | LongNumbers = np.zeros(0, np.int64)
         self.count = 0
 
     def move_to(self, detections: range, total: int) -> None:
         """Number the matches of these detections, which are ``total`` in their windows."""
         self._detections = detections
-        self._ends = np.cumsum(self._late.move_to(detections, total)[0], dtype=object).tolist()
+        numbers, self._amounts = self._late.move_to(detections, total)
+        self._ends = np.cumsum(numbers, dtype=object).tolist()
         self.count = self._ends[-1]
 
     def match(self, number: int) -> Pick | None:
@@ -100,7 +95,7 @@ class _Numbered:
         at = bisect_right(self._ends, number)
         d = self._detections[at]
         late = self._late
-        marks = match_by_number(late.part, late.counting, d, number - (self._ends[at - 1] if at else 0))
+        marks = match_by_number(late.part, self._amounts, d, number - (self._ends[at - 1] if at else 0))
         bound = self._bounds[d]
         if late.part.detections[d, layout.D_BOUND] == bound:
             return d, marks

@@ -4,92 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cerflow.base import limits
-from cerflow.base.array_types import IntRows, SmallRows
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.largest_states import room
+from cerflow.engine.kernels.matches.largest_states import Room
+from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.table import largest, pick
-from cerflow.engine.matches.graph import MatchGraph
+from cerflow.engine.matches.graph import MatchGraph, nodes_after_bottom
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.stopping import look
 
 
-class ChosenParts:
-    """Parts with the strategy of the query applied at each reading."""
-
-    def __init__(self, parts: Iterable[Part]) -> None:
-        self._parts = parts
-
-    def __iter__(self) -> Iterator[Part]:
-        for part in self._parts:
-            if part.pick == layout.EVERYTHING:
-                yield part
-            elif part.pick == layout.LARGEST:
-                yield from _largest(part)
-            else:
-                yield from _picked(part)
+def chosen_parts(parts: Iterable[Part]) -> Iterator[Part]:
+    """Parts with the strategy of the query applied."""
+    for part in parts:
+        yield from [part] if part.pick == layout.EVERYTHING else _chosen(part)
 
 
-def _picked(part: Part) -> Iterator[Part]:
-    """The matches that NEXT or LAST choose, in parts of bounded size, unless one event needs a larger part."""
-    place = np.zeros(len(part.nodes), np.int32)
-    seen = np.zeros(len(part.nodes), np.int32)
-    stack = np.empty(2 * len(part.nodes) + 256, np.int32)
-    size = _first_size(part)
+def _chosen(part: Part) -> Iterator[Part]:
+    """The matches that the strategy chooses, in parts of bounded size, unless one event needs a larger part."""
+    size = min(limits.CHOSEN_NODES_EACH * max(1, len(part.detections)), limits.CHOSEN_NODES)
     at = 0
-    while True:
+    while at < len(part.detections):
         look()
-        new, small = _graph(size)
-        found = np.empty((size, 4), np.int64)
-        sets, parts = np.empty((size, 4), np.int32), np.empty((size, 2), np.int32)
-        graph = (part.nodes, part.nodes.view(np.int32), part.marks, part.detections)
-        earliest = part.pick == layout.EARLIEST
-        _, at, count, written = pick(*graph, at, earliest, place, seen, stack, sets, parts, new, small, found)
+        room = _room(part, size)
+        at, count, written = (largest if part.pick == layout.LARGEST else pick)(part.detections, at, *room)
         if written:
-            yield replace(
-                part, graph=MatchGraph(found[:written], new[:count], part.marks, part.moments), pick=layout.EVERYTHING
-            )
+            graph = MatchGraph(room.found[:written], room.new[:count], part.marks, part.moments)
+            yield replace(part, graph=graph, pick=layout.EVERYTHING)
         else:
             size *= 2
-        if at >= len(part.detections):
-            return
-        seen.fill(0)
 
 
-def _largest(part: Part) -> Iterator[Part]:
-    """The matches that MAX chooses, in such parts."""
+def _room(part: Part, size: int) -> Room | ChoosingRoom:
+    """Room for about this many parts of sets, and nodes of the new graph."""
+    count, new = len(part.nodes), nodes_after_bottom(size - 1)
+    graph = part.nodes, part.nodes.view(np.int32), part.marks
+    written = new, new.view(np.int32), np.empty((size, 4), np.int64)
+
+    def rows(*shape: int) -> Any:
+        return np.zeros(shape, np.int32)
+
+    if part.pick != layout.LARGEST:
+        own = rows(count), rows(count), rows(2 * count + 256), rows(size, 4), rows(size, 2)
+        return ChoosingRoom(*graph, part.pick == layout.EARLIEST, *own, *written)
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
-    counts = compared[part.marks[:, layout.M_LABEL]]
-    size = _first_size(part)
-    at = 0
-    notes = room(part.nodes, part.marks, counts, size)
-    while True:
-        look()
-        new, small = _graph(size)
-        found = np.empty((size, 4), np.int64)
-        at, count, written = largest(*notes, part.detections, at, new, small, found)
-        if written:
-            yield replace(
-                part, graph=MatchGraph(found[:written], new[:count], part.marks, part.moments), pick=layout.EVERYTHING
-            )
-        if at >= len(part.detections):
-            return
-        if not written:
-            size *= 2
-            notes = room(part.nodes, part.marks, counts, size)
-
-
-def _first_size(part: Part) -> int:
-    return min(limits.CHOSEN_NODES_EACH * max(1, len(part.detections)), limits.CHOSEN_NODES)
-
-
-def _graph(size: int) -> tuple[IntRows, SmallRows]:
-    """Room for a match graph, with the empty complex event; the second array is the first as int32."""
-    nodes = np.zeros((size, layout.NODE_WORDS), np.int64)
-    small = nodes.view(np.int32)
-    small[layout.BOTTOM, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
-    nodes[layout.BOTTOM, layout.W_MEASURE] = layout.NOT_BEGUN
-    return nodes, small
+    each = rows(count), rows(count, 4), rows(count), rows(count, 2)
+    some = rows(size, 4), rows(size, 2), rows(2 * size, 2), rows(size, 6), rows(2 * size), rows(size, 4)
+    return Room(*graph, compared[part.marks[:, layout.M_LABEL]], *each, *some, rows(size, 2), rows(7), *written)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ _SETS, _LISTED = 1 << 10, 1 << 15
 class Part:
     """Detections with the graph and the events they refer to; the detections of one event are never split.
 
-    With a ``pick`` (see `cerflow.engine.layout`), `ChosenParts` has yet to apply the strategy. ``alone`` says that the
+    With a ``pick`` (see `cerflow.engine.layout`), the strategy has yet to be applied. ``alone`` says that the
     strategy will leave one match of every event; ``by`` has the labels that it compares (empty for all events).
     """
 
@@ -55,6 +55,16 @@ class Part:
     def moments(self) -> Moments | None:
         """The moments of detections that are not at events."""
         return self.graph.moments
+
+
+@dataclass(frozen=True)
+class RereadParts:
+    """Parts that are made anew at each iteration."""
+
+    make: Callable[[], Iterator[Part]]
+
+    def __iter__(self) -> Iterator[Part]:
+        return self.make()
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def lists_of_texts(texts: tuple[tuple[str, ...], ...]) -> pa.ListArray:
 def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
     """Texts, or lists of texts; None for nulls in lists, long elements, or more than fit an array."""
     from cerflow.engine.kernels.matches.gather import WORD
-    from cerflow.engine.kernels.table import gather_texts, read_texts
+    from cerflow.engine.kernels.table import gather_texts
 
     listed = pa.types.is_list(values.type)
     texts = values.values if listed else values
@@ -116,7 +116,10 @@ def _texts(values: pa.Array, at: Smalls) -> pa.Array | None:
     elements = np.zeros((len(lengths), 1 + words + pairs), np.int64)
     elements[:, 0] = lengths + (counts.astype(np.int64) << 32)
     if longest:
-        read_texts(offsets, texts.buffers()[2].address, words, elements)
+        data = np.frombuffer(texts.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+        padded = np.zeros((len(lengths), WORD * words), np.uint8)
+        padded[np.arange(WORD * words) < lengths[:, None]] = data
+        elements[:, 1 : 1 + words] = padded.view(np.int64)
     ends = elements[:, 1 + words :].view(np.int32)
     for k in range(most):
         ends[:, k] = starts[np.minimum(lists[:-1] + k + 1, lists[1:])] - offsets[:-1]

@@ -7,22 +7,12 @@ bytes and of its texts, 32 bits each, then the bytes, then in pairs where its te
 from __future__ import annotations
 
 from cerflow.engine.kernels.base.parts import kernel
-from cerflow.engine.kernels.scan.texts import eight_bytes
 from cerflow.engine.kernels.scan.values import store_word
 
 #: Bytes of a word.
 WORD = 8
 #: Puts a number of 31 bits into both halves of a word.
 _TWICE = (1 << 32) + 1
-
-
-@kernel
-def read_texts(offsets, data, words, elements):
-    """Write the bytes of elements, ``words`` at most, to their rows; ``data`` is their address, ``offsets`` int32."""
-    for i in range(elements.shape[0]):
-        for k in range(words):
-            begin = offsets[i] + WORD * k
-            elements[i, 1 + k] = eight_bytes(data + begin, max(0, offsets[i + 1] - begin))
 
 
 @kernel

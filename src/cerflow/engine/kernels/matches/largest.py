@@ -33,8 +33,8 @@ from cerflow.engine.kernels.matches.largest_states import (
     sort_rows,
     steps_from,
 )
-from cerflow.engine.kernels.matches.written import write_detection, write_part
-from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_POSITION, D_ROOT
+from cerflow.engine.kernels.matches.written import event_end, write_detection, write_part
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT
 
 
 @part
@@ -54,21 +54,21 @@ def _written(room, s, root):
 
 
 @inlined
-def _add(room, new, small, count, mark, child, member):
+def _add(room, count, mark, child, member):
     """Add a part to a member in the new graph, if anything is left of its child.
 
     Returns the number of nodes, or -1 if there is too little room.
     """
     if child < 0:
         return count
-    if count >= new.shape[0]:
+    if count >= room.new.shape[0]:
         return -1
-    room.members[member, E_NEW] = write_part(new, small, count, mark, child, room.members[member, E_NEW])
+    room.members[member, E_NEW] = write_part(room, count, mark, child, room.members[member, E_NEW])
     return count + 1
 
 
 @part
-def _write(room, s, new, small, count):
+def _write(room, s, count):
     """Write the members of a state, after those of the states that its steps lead to; returns what `_add` does."""
     members, states, steps, parts = room.members, room.states, room.steps, room.parts
     alone = states[s, X_STEPS] == states[s, X_STEPS_END] and states[s, X_RIVALS] == states[s, X_END]
@@ -77,7 +77,7 @@ def _write(room, s, new, small, count):
         members[m, E_NEW] = BOTTOM if ended else -1
     for k in range(states[s, X_STEPS_END] - 1, states[s, X_STEPS] - 1, -1):
         child = _written(room, steps[k, P_TO], steps[k, P_CHILD])
-        count = _add(room, new, small, count, steps[k, P_MARK], child, steps[k, P_MEMBER])
+        count = _add(room, count, steps[k, P_MARK], child, steps[k, P_MEMBER])
         if count < 0:
             return -1
     # Children have smaller numbers, so they are written before.
@@ -86,71 +86,26 @@ def _write(room, s, new, small, count):
         for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
             if not room.counts[parts[k, P_MARK]]:
                 child = _written(room, s, parts[k, P_CHILD])
-                count = _add(room, new, small, count, parts[k, P_MARK], child, m)
+                count = _add(room, count, parts[k, P_MARK], child, m)
                 if count < 0:
                     return -1
     return count
 
 
 @kernel
-def largest(
-    nodes,
-    small,
-    marks,
-    counts,
-    place,
-    seen,
-    stack,
-    pending,
-    lists,
-    parts,
-    members,
-    states,
-    table,
-    numbered_steps,
-    order,
-    numbers,
-    detections,
-    at,
-    new,
-    new_small,
-    found,
-):
-    """Write what is left of the detections from number ``at`` on, until there is too little room.
-
-    ``counts``, ``lists``, ``members``, ``numbered_steps``, ``numbers``, ``order``, ``parts``, ``place``, ``seen``,
-    ``states``, ``table`` and ``pending`` are those of a `Room`; ``new`` is a match graph, ``new_small`` the same as
-    int32, ``found`` its detections. Returns (the first detection not done, nodes, detections written).
-    """
-    room = Room(
-        nodes,
-        small,
-        marks,
-        counts,
-        place,
-        seen,
-        stack,
-        pending,
-        lists,
-        parts,
-        members,
-        states,
-        table,
-        numbered_steps,
-        order,
-        numbers,
-    )
+def largest(detections, at, *given):
+    """Write what is left of the detections from number ``at`` on; ``given`` is a `Room`."""
+    room = Room(*given)
+    numbers, order = room.numbers, room.order
     done, written = 1, 0
     while at < detections.shape[0]:
-        end = at
-        while end < detections.shape[0] and detections[end, D_POSITION] == detections[at, D_POSITION]:
-            end += 1
+        end = event_end(detections, at)
         bound = detections[at, D_BOUND]
         for k in (N_LISTS, N_PARTS, N_STATES, N_MEMBERS):
             numbers[k] = 0
         with_mark = begin_states(room, detections, at, end, True, bound)
         without = NO_ROOM if with_mark == NO_ROOM else begin_states(room, detections, at, end, False, bound)
-        if without == NO_ROOM or written + end - at > found.shape[0]:
+        if without == NO_ROOM or written + end - at > room.found.shape[0]:
             return at, done, written
         steps = 0
         s = 0
@@ -165,7 +120,7 @@ def largest(
         sort_rows(order, 0, s, 1, True)
         count = done
         for k in range(s - 1, -1, -1):
-            count = _write(room, order[k, 0], new, new_small, count)
+            count = _write(room, order[k, 0], count)
             if count < 0:
                 return at, done, written
         done = count
@@ -173,6 +128,6 @@ def largest(
             state = with_mark if room.counts[detections[d, D_MARK]] else without
             root = _written(room, state, detections[d, D_ROOT])
             if root >= 0:
-                written = write_detection(found, written, detections, d, root)
+                written = write_detection(room, written, detections, d, root)
         at = end
     return at, done, written

@@ -12,7 +12,7 @@ With BY only marks with one of these labels count; the sets that a member reache
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ NOTHING, NO_ROOM = -1, -2
 
 
 class Room(NamedTuple):
-    """A match graph, the marks that count, and the working memory of `largest`."""
+    """A match graph, the marks that count, the working memory of `largest`, and the new graph."""
 
     nodes: IntRows
     small: SmallRows
@@ -57,18 +57,9 @@ class Room(NamedTuple):
     steps: SmallRows
     order: SmallRows
     numbers: Smalls
-
-
-def room(nodes: IntRows, marks: IntRows, counts: Mask, size: int) -> Room:
-    """Room for about this many parts of sets."""
-
-    def rows(*shape: int) -> Any:
-        return np.zeros(shape, np.int32)
-
-    count = len(nodes)
-    each = (rows(count), rows(count, 4), rows(count), rows(count, 2))
-    some = (rows(size, 4), rows(size, 2), rows(2 * size, 2), rows(size, 6), rows(2 * size), rows(size, 4))
-    return Room(nodes, nodes.view(np.int32), marks, counts, *each, *some, rows(size, 2), rows(7))
+    new: IntRows
+    new_small: SmallRows
+    found: IntRows
 
 
 @part

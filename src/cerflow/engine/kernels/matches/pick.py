@@ -9,28 +9,47 @@ written, from the last to the first, as a match graph of the chosen complex even
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from cerflow.base.array_types import IntRows, SmallRows, Smalls
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.matches.written import write_detection, write_part
+from cerflow.engine.kernels.matches.written import event_end, write_detection, write_part
 from cerflow.engine.kernels.state.lists import NOTHING
 
-# Reasons for which `pick` returns
-PICKED, ROOM_FULL = range(2)
 # Columns of the sets: root, first and last part, root in the new graph
 S_ROOT, S_FIRST, S_LAST, S_NEW = range(4)
 # Columns of the parts: mark, set of the child (-1: none)
 P_MARK, P_CHILD = range(2)
 
 
+class ChoosingRoom(NamedTuple):
+    """A match graph, whether NEXT or LAST chooses, working memory, and the new graph."""
+
+    nodes: IntRows
+    small: SmallRows
+    marks: IntRows
+    earliest: bool
+    place: Smalls  # zeros at first, one for each node
+    seen: Smalls  # the same
+    stack: Smalls  # two for each node, and 256 more
+    sets: SmallRows  # columns S_…
+    parts: SmallRows  # columns P_…
+    new: IntRows
+    new_small: SmallRows
+    found: IntRows
+
+
 @part
-def _best(nodes, small, root, bound, earliest, stack, seen, number):
+def _best(room, root, bound, earliest, number):
     """The least value among the complex events of a list that are in the window.
 
     On the stack, a list is the complement of its first node, and a tree its root. Every list gets there once, because
     it is recorded in ``seen`` under this number: several marks may share a child (sets that are parts are disjoint).
     """
+    nodes, small, stack, seen = room.nodes, room.small, room.stack, room.seen
     if root == layout.BOTTOM:
         return layout.NOT_BEGUN if earliest else NOTHING
     best = layout.NOT_BEGUN
@@ -84,12 +103,14 @@ def _best(nodes, small, root, bound, earliest, stack, seen, number):
 
 
 @part
-def _parts(nodes, small, root, bound, goal, earliest, stack, seen, number, sets, place, set_count, begin, parts, count):
+def _parts(room, root, bound, goal, number, set_count, begin, count):
     """Append the parts of a list whose value is the goal, as far as known here; their children become sets.
 
     Sets of the next layer, from number ``begin`` on, are reused. Returns the numbers of parts and of sets, the first -1
     if there is too little room.
     """
+    nodes, small, stack, seen, sets = room.nodes, room.small, room.stack, room.seen, room.sets
+    earliest, place, parts = room.earliest, room.place, room.parts
     stack[0] = ~root
     depth = 1
     # The loop ends as above. The stack suffices for every graph of the engine; in a forged graph less is found.
@@ -152,32 +173,26 @@ def _is_worse(detections, d, marked, earliest, goal):
 
 
 @kernel
-def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets, parts, new, new_small, found):
-    """Write the choice from the detections from number ``at`` on, until there is too little room.
-
-    ``new`` is a match graph, ``found`` its detections. Returns (reason, the first detection not done, nodes, detections
-    written). ``place`` and ``seen`` (int32 zeros) have an entry for each node, ``stack`` two per node and 256 more.
-    ``earliest`` says whether NEXT or LAST chooses. ``sets`` (int32, columns S_…) and ``parts`` (int32, columns P_…)
-    have room for the needs of one event; ``new_small`` is ``new`` as int32.
-    """
+def pick(detections, at, *given):
+    """Write the choice from the detections from number ``at`` on; ``given`` is a `ChoosingRoom`."""
+    room = ChoosingRoom(*given)
+    earliest, place, sets, parts = room.earliest, room.place, room.sets, room.parts
     count = 1
     written = 0
     number = np.int32(0)
     while at < detections.shape[0]:
-        end = at
-        while end < detections.shape[0] and detections[end, layout.D_POSITION] == detections[at, layout.D_POSITION]:
-            end += 1
+        end = event_end(detections, at)
         bound = detections[at, layout.D_BOUND]
         number += 1
         goal = layout.NOT_BEGUN
         marked = False
         for d in range(at, end):
             if earliest:
-                goal = min(goal, _best(nodes, small, detections[d, layout.D_ROOT], bound, True, stack, seen, number))
+                goal = min(goal, _best(room, detections[d, layout.D_ROOT], bound, True, number))
             marked = marked or detections[d, layout.D_MARK] != layout.NO_MARK
         set_count, part_count, begin = 0, 0, 0
-        if written + end - at > found.shape[0]:
-            return ROOM_FULL, at, count, written
+        if written + end - at > room.found.shape[0]:
+            return at, count, written
         for d in range(at, end):
             root = detections[d, layout.D_ROOT]
             if _is_worse(detections, d, marked, earliest, goal):
@@ -185,12 +200,12 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
             to = place[root]
             if to >= set_count or sets[to, S_ROOT] != root:
                 if set_count >= sets.shape[0]:
-                    return ROOM_FULL, at, count, written
+                    return at, count, written
                 sets[set_count, S_ROOT] = root
                 place[root] = set_count
                 to = set_count
                 set_count += 1
-            found[written + d - at, layout.D_ROOT] = to
+            room.found[written + d - at, layout.D_ROOT] = to
         last_layer = 0
         first = layout.NOT_BEGUN
         # With LAST the latest marks of the layers decrease, with NEXT the numbers of sets.
@@ -201,40 +216,24 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
                 goal = layout.NOT_BEGUN
                 for s in range(begin, stop):
                     number += 1
-                    goal = min(goal, _best(nodes, small, sets[s, S_ROOT], bound, False, stack, seen, number))
+                    goal = min(goal, _best(room, sets[s, S_ROOT], bound, False, number))
             for s in range(begin, stop):
                 root = sets[s, S_ROOT]
                 sets[s, S_FIRST] = part_count
                 if root != layout.BOTTOM:
                     number += 1
-                    more, set_count = _parts(
-                        nodes,
-                        small,
-                        root,
-                        bound,
-                        goal,
-                        earliest,
-                        stack,
-                        seen,
-                        number,
-                        sets,
-                        place,
-                        set_count,
-                        stop,
-                        parts,
-                        part_count,
-                    )
+                    more, set_count = _parts(room, root, bound, goal, number, set_count, stop, part_count)
                     if more < 0:
-                        return ROOM_FULL, at, count, written
+                        return at, count, written
                     for k in range(part_count, more):
                         if earliest and parts[k, P_CHILD] >= 0 and sets[parts[k, P_CHILD], S_ROOT] == layout.BOTTOM:
                             # Several starts may have one measure; then the first event is the earliest.
-                            first = min(first, marks[parts[k, P_MARK], layout.M_POSITION])
+                            first = min(first, room.marks[parts[k, P_MARK], layout.M_POSITION])
                     part_count = more
                 sets[s, S_LAST] = part_count
             begin = stop
-        if count + part_count > new.shape[0]:
-            return ROOM_FULL, at, count, written
+        if count + part_count > room.new.shape[0]:
+            return at, count, written
         for s in range(set_count - 1, -1, -1):
             ends = earliest or s >= last_layer
             root = -1
@@ -245,11 +244,11 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
                 to = parts[k, P_CHILD]
                 if to >= 0:
                     child = sets[to, S_NEW]
-                    if earliest and child == layout.BOTTOM and marks[parts[k, P_MARK], layout.M_POSITION] != first:
+                    if earliest and child == layout.BOTTOM and room.marks[parts[k, P_MARK], layout.M_POSITION] != first:
                         child = -1
                 if child < 0 and (to >= 0 or not ends):
                     continue
-                root = write_part(new, new_small, count, parts[k, P_MARK], child, root)
+                root = write_part(room, count, parts[k, P_MARK], child, root)
                 count += 1
             sets[s, S_NEW] = root
         begin = written
@@ -257,8 +256,8 @@ def pick(nodes, small, marks, detections, at, earliest, place, seen, stack, sets
             if _is_worse(detections, d, marked, earliest, goal):
                 continue
             # A row is written only after it has been read.
-            root = sets[found[begin + d - at, layout.D_ROOT], S_NEW]
+            root = sets[room.found[begin + d - at, layout.D_ROOT], S_NEW]
             if root >= 0:
-                written = write_detection(found, written, detections, d, root)
+                written = write_detection(room, written, detections, d, root)
         at = end
-    return PICKED, at, count, written
+    return at, count, written

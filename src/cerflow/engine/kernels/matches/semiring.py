@@ -29,8 +29,12 @@ _MOST = (1 << DIGIT) - 1
 @inlined
 def put(into, value):
     """Set ``into`` to a ``value``."""
-    for k in range(into.shape[0]):
-        into[k] = value[k]
+    into[0] = value[0]
+    # Most values are short, and a loop costs more than both.
+    if into.shape[0] > 1:
+        into[1] = value[1]
+        for k in range(2, into.shape[0]):
+            into[k] = value[k]
 
 
 @inlined
