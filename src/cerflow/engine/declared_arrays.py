@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from math import prod
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cerflow.base.array_types import array_types
+from cerflow.base.array_types import Bytes, array_types
 
 #: Sizes by name: how many rows there is room for, how many there are, or how wide they are.
 Sizes = Mapping[str, int]
@@ -70,12 +71,27 @@ def declarations(group: type) -> dict[str, Array]:
 
 
 def empty_arrays(group: type[G], sizes: Sizes) -> G:
-    """A named tuple of arrays with room as ``sizes`` say."""
+    """A named tuple of arrays with room as ``sizes`` say, which are parts of one `block_of` memory unless shared."""
+    places, end = list[tuple[int, int, tuple[int, ...]]](), 0
+    for array, (dtype, axes) in zip(declarations(group).values(), array_types(group).values()):
+        shape = tuple(sizes[size] if isinstance(size, str) else size for size in (array.rows, array.width)[:axes])
+        size = prod(shape) * dtype.itemsize
+        places.append((end, size, shape))
+        # All begin at a multiple of eight bytes.
+        end += 0 if array.shared else size + -size % 8
+    # Zeros that are never written take no memory.
+    block, made = np.zeros(end, np.uint8), list[NDArray[Any]]()
+    for (begin, size, shape), array, (dtype, _) in zip(
+        places, declarations(group).values(), array_types(group).values()
+    ):
+        own = np.zeros(size, np.uint8) if array.shared else block[begin : begin + size]
+        made.append(own.view(dtype).reshape(shape))
+        if array.fill:
+            made[-1].fill(array.fill)
+    return group(*made)
 
-    def made(name: str, array: Array) -> NDArray[Any]:
-        rows, width = (sizes[size] if isinstance(size, str) else size for size in (array.rows, array.width))
-        dtype, axes = array_types(group)[name]
-        # Zeros that are never written take no memory.
-        return np.full((rows, width)[:axes], array.fill, dtype) if array.fill else np.zeros((rows, width)[:axes], dtype)
 
-    return group(*(made(name, array) for name, array in declarations(group).items()))
+def block_of(array: NDArray[Any]) -> Bytes:
+    """The bytes of all arrays that were made together with this one, but of no shared one."""
+    assert array.base is not None
+    return array.base

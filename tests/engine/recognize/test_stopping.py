@@ -302,6 +302,25 @@ def test_what_cannot_be_undone_is_said(monkeypatch):
     assert cerflow.Recognizer.restore(QUERIES["query"], before).events == 10
 
 
+def test_a_refused_event_behind_a_push_that_could_be_undone(monkeypatch):
+    # What measures the window went on in the large push, whose state was kept, so the last one may fail.
+    monkeypatch.setattr(limits, "COPIED_BYTES", 0)
+    monkeypatch.setattr(limits, "COPIED_BYTES_EACH", 1000)
+    monkeypatch.setattr(limits, "COPIED_BYTES_A_SECOND", 0)
+    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.v <> y.v WITHIN 1000000 [v]")
+
+    def events(count, first):
+        return pa.table({"type": ["A"] * count, "v": range(first, first + count)})
+
+    recognizer = query.recognizer(events(1, 0).schema)
+    for batch in (events(3000, 0), events(5, 3500), events(3000, 10_000)):
+        recognizer.push(batch)
+    with pytest.raises(cerflow.BadRecordError, match="decreases"):
+        recognizer.push(events(5, 5000))
+    recognizer.push(events(5, 20_000))
+    assert recognizer.events == 6010
+
+
 @pytest.mark.parametrize("place", ["add_one", "advance"])
 def test_a_single_event_that_is_interrupted(monkeypatch, place):
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) WITHIN 5 EVENTS")

@@ -121,7 +121,7 @@ class Deadlines:
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
                 begins = measures(window, measured(opening), self._tables.schema)
-                queue.add(np.vstack([events.position[opening], begins, events.keys[opening].T]), len(opening))
+                queue.add(np.vstack([events.position[opening], begins, events.keys[opening].T]))
         self._due = None
 
     def between(
@@ -200,7 +200,7 @@ class Deadlines:
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
-            self._open[k].add((position, now, *words), 1)
+            self._open[k].add_one(position, now, *words)
             self._due = min(self.due, now + self._sizes[k])
 
     @property

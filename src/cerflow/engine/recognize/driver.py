@@ -295,9 +295,10 @@ class Driver:
                 if refused:
                     machine.store.drop_last()
                     return None
-        if found:
-            self.forget(wanted=True)
-            self._number(found)
+        for store in self._kept:
+            if store.wants_cleaning:
+                self.forget(wanted=True)
+        self._number(found)
         return found
 
     # -- what is remembered --------------------------------------------------------------------------------------

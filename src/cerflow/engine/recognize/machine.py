@@ -247,9 +247,7 @@ class Machine:
             self._greatest = None
             return
         before, self._before = self._before, None
-        if before.always or (self._strict and events is not None and not self._surely_passes(events, count)):
-            before.keep(briefly=True)
-        before.leave()
+        before.leave(keep=self._strict and events is not None and not self._surely_passes(events, count))
 
     def _counted(self, events: EventArrays, count: int, counted: CountedEvents) -> list[Part]:
         """Process ``count`` events, of which some are counted."""

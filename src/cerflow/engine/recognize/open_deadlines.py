@@ -39,16 +39,23 @@ class OpenDeadlines:
         rows, begin, _ = self.state
         return int(rows[MEASURE, begin])
 
-    def add(self, events: IntRows | tuple[int, ...], count: int) -> None:
-        """Add later events: columns, or a single one."""
+    def add(self, events: IntRows) -> None:
+        """Add later events."""
+        self._room(events.shape[1])[:] = events
+
+    def add_one(self, *words: int) -> None:
+        """Add a later event."""
+        self._room(1)[:, 0] = words
+
+    def _room(self, count: int) -> IntRows:
         rows, begin, end = self.state
         if end + count > rows.shape[1]:
             # Views of the old rows remain valid.
             old, rows = rows[:, begin:end], np.empty((len(rows), 64 + 2 * (end - begin + count)), np.int64)
             rows[:, : end - begin] = old
             begin, end = 0, end - begin
-        rows[:, end : end + count] = np.reshape(events, (len(rows), count))
         self.state = rows, begin, end + count
+        return rows[:, end : end + count]
 
     def take(self, count: int) -> IntRows:
         """Remove and return the first events."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from cerflow.base.array_types import Bytes
 from cerflow.engine.state.memory import Memory
 
 
@@ -36,27 +37,28 @@ class Transaction:
 
 
 class StateBefore:
-    """A former state of a memory, which kernels change in place: call `keep`, which copies it, or `leave` before."""
+    """A former state of a memory, which kernels change in place: call `leave` before, which keeps it if necessary."""
 
     def __init__(self, memory: Memory, *, always: bool) -> None:
         self._memory = memory
         self._state = memory.state
-        self._kept = False
+        self._saved: Bytes | None = None
         #: Whether to keep it in any case before it changes.
         self.always = always
-        #: Whether the state has changed and was not copied.
+        #: Whether the state has changed and was not kept.
         self.lost = False
 
-    def keep(self, *, briefly: bool = False) -> None:
-        """Copy the state; ``briefly`` says that it is needed only up to the next time."""
-        if not self._kept:
-            memory = self._memory
-            self._state, self._kept = memory.copied_briefly() if briefly else memory.copied(), True
+    def keep(self) -> None:
+        """Keep the state, whatever happens to it."""
+        self._saved = self._memory.saved()
 
-    def leave(self) -> None:
-        """Let the state change without a copy."""
-        self.lost = not self._kept
+    def leave(self, *, keep: bool) -> None:
+        """Let the state change; if it is not to be kept, it is lost."""
+        if self._saved is None:
+            if keep or self.always:
+                self._saved = self._memory.saved(briefly=True)
+            self.lost = self._saved is None
 
     def set_back(self) -> None:
         """Set the memory back, unless the state is lost."""
-        self._memory.state = self._state
+        self._memory.set_back(self._state, self._saved)

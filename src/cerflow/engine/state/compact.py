@@ -92,10 +92,11 @@ def compacted(state: State, tables: TransducerTables, used: Used, room: Sizes) -
 
 def moved(state: State, tables: TransducerTables, rows: Mapping[int, Ints | Smalls], room: Sizes) -> State:
     """A state with other room, and these rows of the kept arrays, by their counters; otherwise the first ones."""
-    counters = state.counters.copy()
-    counters[[layout.N_FREE, layout.N_FREE_PARTITIONS, layout.N_FREE_CLASS]] = 0
     new = empty_state(tables, {**room, "nodes": 1, "detections": 1})
-    new = new._replace(counters=counters, nodes=state.nodes, marks=state.marks, detections=state.detections)
+    new = new._replace(nodes=state.nodes, marks=state.marks, detections=state.detections)
+    counters = new.counters
+    counters[:] = state.counters
+    counters[[layout.N_FREE, layout.N_FREE_PARTITIONS, layout.N_FREE_CLASS]] = 0
     for name, array in COMPACTED.items():
         old, here = getattr(state, name), getattr(new, name)
         if array.used in rows:

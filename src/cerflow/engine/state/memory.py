@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
-
 import numpy as np
 
 from cerflow.base import limits
-from cerflow.base.array_types import Ints
+from cerflow.base.array_types import Bytes, Ints
 from cerflow.engine import layout
+from cerflow.engine.declared_arrays import block_of
 from cerflow.engine.kernels import table as kernels
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import WITHOUT_END, SharedArrays
 from cerflow.engine.layout import EventArrays, State
 from cerflow.engine.state import room as rooms
 from cerflow.engine.state.compact import Used, check_guesses, compacted, in_use, moved, with_few_strings
-from cerflow.engine.state.room import ARRAYS, COMPACTED, grown, own_arrays
+from cerflow.engine.state.room import ARRAYS, COMPACTED, grown
 from cerflow.engine.stopping import wait_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
@@ -46,9 +44,8 @@ class Memory:
         self._tables = tables
         self._last_request = (-1, -1)
         self._swept = 0
-        self._measured: tuple[State | None, int] = (None, 0)
-        #: A state, its copy, and the bytes of the arrays of both.
-        self._brief: tuple[State | None, State | None, list[tuple[memoryview, memoryview]]] = (None, None, [])
+        #: Room for what is saved briefly.
+        self._brief: Bytes = np.zeros(0, np.uint8)
         #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
         for option, kernel in _BY_ADDRESS.items():
@@ -69,39 +66,34 @@ class Memory:
         if state.nodes is self._handed_out:
             state = state._replace(nodes=np.empty_like(state.nodes), marks=np.empty_like(state.marks))
         # Nodes and marks are written before they are read.
-        for name, array in own_arrays(state).items():
-            array.fill(ARRAYS[name].fill)
+        for name, array in ARRAYS.items():
+            if not array.shared:
+                getattr(state, name).fill(array.fill)
         rooms.begin(state, self._tables)
         self.state = state
         self._last_request = (-1, -1)
 
-    def copied(self) -> State:
-        """A copy of the state; it shares nodes and marks, as written ones never change."""
-        self._handed_out = self.state.nodes
-        return self.state._replace(**{name: array.copy() for name, array in own_arrays(self.state).items()})
+    def saved(self, *, briefly: bool = False) -> Bytes:
+        """The bytes of the state that change, for `set_back`; those saved ``briefly`` hold until the next time."""
+        # Nodes and marks are not among them, as written ones never change.
+        self._handed_out, block = self.state.nodes, block_of(self.state.counters)
+        if not briefly or len(block) > limits.COPIED_BYTES:
+            return block.copy()
+        if len(self._brief) != len(block):
+            self._brief = np.empty_like(block)
+        self._brief[:] = block
+        return self._brief
 
-    def copied_briefly(self) -> State:
-        """A copy that is needed only until the next such copy is made: it takes a fifth of the time."""
-        if self.changing > limits.COPIED_BYTES:
-            return self.copied()
-        of, copy, views = self._brief
-        if of is self.state and copy is not None:
-            self._handed_out = of.nodes
-            for new, old in views:
-                new[:] = old
-            return copy
-        copy = self.copied()
-        both: Iterable[tuple[Any, Any]] = zip(copy, self.state)
-        pairs = [(new, old) for new, old in both if new is not old and new.size]
-        self._brief = self.state, copy, [(memoryview(new).cast("B"), memoryview(old).cast("B")) for new, old in pairs]
-        return copy
+    def set_back(self, state: State, saved: Bytes | None) -> None:
+        """Go back to a former state: to the bytes that were saved of it, if it has changed since."""
+        if saved is not None:
+            block_of(state.counters)[:] = saved
+        self.state = state
 
     @property
     def changing(self) -> int:
-        """The bytes of the state that `copied` copies."""
-        if self._measured[0] is not self.state:
-            self._measured = self.state, sum(array.nbytes for array in own_arrays(self.state).values())
-        return self._measured[1]
+        """The bytes of the state that `saved` copies."""
+        return block_of(self.state.counters).nbytes
 
     @property
     def bytes(self) -> int:

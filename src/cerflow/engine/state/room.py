@@ -94,11 +94,6 @@ def first_ranking(capacity: int, tables: TransducerTables) -> Ranking:
     return empty_arrays(Ranking, {**widths(tables), "entries": capacity, "places of covers": 4 * capacity})
 
 
-def own_arrays(state: State) -> dict[str, NDArray[Any]]:
-    """The arrays of a state by name, but those that its copies share."""
-    return {name: getattr(state, name) for name, array in ARRAYS.items() if not array.shared}
-
-
 def room_of(state: State) -> dict[str, int]:
     """How many configurations, partitions, members, sets and words a state has room for."""
     return {str(array.rows): len(getattr(state, name)) for name, array in COMPACTED.items()}
