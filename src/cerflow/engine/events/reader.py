@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from cerflow.base import limits
 from cerflow.base.array_types import IntRows, Ints, Mask, Smalls
 from cerflow.base.arrow_columns import numbers_of
 from cerflow.base.schema import ValueKind
@@ -18,10 +15,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.graph import CountedMatches
-from cerflow.engine.scan.absence import Absence, Absences
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.scan.programs import computed_column
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.event_room import some_events
@@ -32,8 +26,8 @@ class EventReader:
     """Prepares batches for one set of tables.
 
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
-    events in the whole stream, unless they are counted here. A ``scan`` with the same tables reads the batches;
-    conditions that its programs cannot express are evaluated here, by columns.
+    events in the whole stream, unless they are counted here. A ``scan`` with the same tables reads the batches, and
+    knows what it found besides events; conditions that its programs cannot express are evaluated here, by columns.
     """
 
     def __init__(
@@ -44,49 +38,11 @@ class EventReader:
         self.position = position
         self.unit = scan.tables.atoms.unit
         self.evaluation = evaluation
-        self._scan = scan
+        self.scan = scan
         #: Whether anything is evaluated by columns.
         self._by_columns = (
             bool(scan.program.computed) or any(scan.program.filled) or self.tables.schema.forget is not None
         )
-
-    @property
-    def consecutive(self) -> CountedMatches | None:
-        """The matches of consecutive events that the last batch has in addition to its events."""
-        return self._scan.consecutive
-
-    @property
-    def absences(self) -> Absences | None:
-        """The matches of single events that nothing follows, as far as the last batch has them by itself."""
-        return self._scan.absences
-
-    @property
-    def counted(self) -> CountedEvents | None:
-        """The events of the last batch whose matches are counted."""
-        return self._scan.counted
-
-    def asks_for_states(self, rows: int) -> bool:
-        """Whether `read` uses the states in which runs may be before a batch of this many rows."""
-        return self._scan.follows or (self._scan.flows and rows >= limits.NARROWED_ROWS)
-
-    @property
-    def absence(self) -> Absence | None:
-        """How matches of single events wait for a deadline, if rows tell them."""
-        how = self._scan.program.absence
-        return how if isinstance(how, Absence) else None
-
-    @property
-    def rows_at_once(self) -> int:
-        """The greatest number of rows in a batch."""
-        return self._scan.rows_at_once
-
-    def end_with_next(self, ending: bool) -> None:
-        """Say whether no event follows the batch that is read next."""
-        self._scan.ending = ending
-
-    def share_room(self, room: dict[str, NDArray[Any]]) -> None:
-        """Share the arrays that no batch needs later with readers that never read at the same time."""
-        self._scan.room.lent = room
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -108,16 +64,16 @@ class EventReader:
         be used again by the next call.
         """
         if not self._by_columns:
-            return self._scan.read(batch, first, occupied, exported, carried)
+            return self.scan.read(batch, first, occupied, exported, carried)
         rows = self.rows(batch, first)
         for number, truth in self._computed(rows).items():
             batch, exported = batch.append_column(computed_column(number), pa.array(truth.view(np.int8))), None
-        events, count = self._scan.read(batch, first, occupied, exported, carried)
+        events, count = self.scan.read(batch, first, occupied, exported, carried)
         return self._filled(rows, first, some_events(events, slice(count)))
 
     def _computed(self, rows: BatchRows) -> dict[int, Mask]:
         """Where tests hold that programs cannot compute, as far as that makes a difference."""
-        computed, evaluation = self._scan.program.computed, self.evaluation
+        computed, evaluation = self.scan.program.computed, self.evaluation
         known: dict[int, Mask] = {}
 
         def held(tests: frozenset[int]) -> Mask:
@@ -144,7 +100,7 @@ class EventReader:
 
     def _filled(self, rows: BatchRows, first: int, events: EventArrays) -> tuple[EventArrays, int]:
         """The events with the values that only they need; events without a key are left out."""
-        filled, schema = self._scan.program.filled, self.tables.schema
+        filled, schema = self.scan.program.filled, self.tables.schema
         here = rows.at(events.position - first)
         if filled.keys:
             words, known = self.key_words(here)

@@ -88,7 +88,7 @@ class RecordChecker:
 
     def valid(self, table: pa.Table) -> pa.Table:
         """The valid rows of a table with the columns of the schema; the table itself if all are. Raises as `accept`."""
-        if self._all_valid(table):
+        if all(self._reasons(batch) is None for batch in table.select(self.schema.columns.names).to_batches()):
             return table
         rows = self.accept(table)
         return pa.Table.from_batches([] if rows is None else [rows], self.schema.columns)
@@ -104,18 +104,6 @@ class RecordChecker:
                 return False
             latest = check.known(batch)[1]
         return True
-
-    def _all_valid(self, table: pa.Table) -> bool:
-        """Whether all types and times are known, and all values are within range; the order does not count."""
-        time = self.schema.time
-        if table.column(self.schema.type).null_count or (time is not None and table.column(time).null_count):
-            return False
-        for name, most in self._limits.items():
-            if any(out_of_range(chunk, most) is not None for chunk in table.column(name).chunks):
-                return False
-        if time is None or self.schema.kind(time) is not ValueKind.FLOAT:
-            return True
-        return not any(np.isnan(_numbers(chunk)).any() for chunk in table.column(time).chunks)
 
     def accept(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | None:
         """The valid rows of a batch, if any; raises `BadRecordError` or `InputError`, and then counts nothing."""

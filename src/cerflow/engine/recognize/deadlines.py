@@ -359,23 +359,13 @@ def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> In
     All are numbered one after another. Ticks come before the event number ``at``, which ascends; those of its ``own``
     partition come last, then one that is directly before the event.
     """
-    turn = np.argsort(2 * at + own, kind="stable") if own.any() else np.arange(len(at))
-    pauses = np.zeros(len(at), np.int64)
-    pauses[ends] = 1
-    width, paused = 1 + ticked, pauses[turn]
-    # Each place is the number of those before it: ticks, pauses, and events with what is directly before them.
-    places = np.arange(len(at)) + np.cumsum(paused) - paused + width * at[turn]
-    number = np.cumsum(pauses) - 1
-    before = np.cumsum(np.bincount(at, 1 + pauses, events + 1))[:events].astype(np.int64)
-    own_places = width * np.arange(events) + before
-    order = np.empty(width * events + len(at) + len(ends), np.int64)
-    order[own_places + width - 1] = np.arange(events)
-    order[places] = events + turn
-    followed = paused > 0
-    order[places[followed] + 1] = events + len(at) + number[turn[followed]]
-    if ticked:
-        order[own_places] = events + len(at) + len(ends) + np.arange(events)
-    return order
+    numbers = np.arange(events)
+    turns = [4 * numbers + 3, 4 * at + own, 4 * at[ends], 4 * numbers[: events * ticked] + 2]
+    # Before one event ticks keep their order, and each pause comes directly after its tick.
+    ticks = np.arange(len(at))
+    within = [np.zeros(events, np.int64), 2 * ticks, 2 * ends + 1, np.zeros(events * ticked, np.int64)]
+    # A stable sort merges sorted stretches.
+    return np.argsort(np.concatenate(turns) * (2 * len(at) + 2) + np.concatenate(within), kind="stable")
 
 
 def ascending(*positions: Ints) -> Ints:

@@ -80,7 +80,7 @@ class Driver:
         self._kept: dict[EventStore, dict[str, Machine]] = {store: {}}
         room = lend_room(self)
         for name, machine in self.machines.items():
-            machine.reader.share_room(room)
+            machine.reader.scan.room.lent = room
             self._kept.setdefault(machine.store, {})[name] = machine
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
         self._takers = Takers(self.machines, checker.schema)
@@ -112,12 +112,12 @@ class Driver:
     def end_with_next(self, ending: bool) -> None:
         """Say whether no event follows the rows that are processed next."""
         for machine in self.machines.values():
-            machine.reader.end_with_next(ending)
+            machine.reader.scan.ending = ending
 
     @property
     def rows_at_once(self) -> int:
         """The greatest number of rows in a batch."""
-        return min((machine.reader.rows_at_once for machine in self.machines.values()), default=limits.BATCH_ROWS)
+        return min((machine.reader.scan.rows_at_once for machine in self.machines.values()), default=limits.BATCH_ROWS)
 
     @property
     def taken(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import SnapshotError
 from cerflow.engine import layout
@@ -26,6 +27,7 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.recognize.transaction import Changing, StateBefore
+from cerflow.engine.scan.absence import Absence
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.state.memory import Memory
@@ -124,18 +126,19 @@ class Machine:
             return None
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
-        occupied = self.memory.occupied if self.reader.asks_for_states(rows.num_rows) else -1
+        scan, asks = self.reader.scan, self.reader.scan.follows
+        # A small batch goes without knowing in which states runs may be, unless it must.
+        asks = asks or (scan.flows and rows.num_rows >= limits.NARROWED_ROWS)
+        occupied = self.memory.occupied if asks else -1
         own = exported if rows is whole else None
-        carried = None
-        if self.deadlines is not None and rows is whole:
-            carried = self.deadlines.carried
+        carried = self.deadlines.carried if self.deadlines is not None and rows is whole else None
         events, count = self.reader.read(rows, first, occupied, own, carried)
         self.taken += count
         needed = events.position[:count]
-        if self.reader.absences is not None:
-            needed = ascending(needed, self.reader.absences.rows + first)
+        if scan.absences is not None:
+            needed = ascending(needed, scan.absences.rows + first)
         if not count and self.deadlines is None:
-            if self.reader.consecutive is None:
+            if scan.consecutive is None:
                 return None
             # The store keeps the whole batch.
             needed = np.array([first])
@@ -144,9 +147,9 @@ class Machine:
     def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
         events, count = reading.events, reading.found
-        consecutive = self.reader.consecutive
-        if self.reader.counted is not None:
-            return self._counted(events, count, self.reader.counted)
+        consecutive = self.reader.scan.consecutive
+        if self.reader.scan.counted is not None:
+            return self._counted(events, count, self.reader.scan.counted)
         if self.deadlines is None:
             parts = self.advance(events, count, lambda at: refuse(int(reading.at_rows[at]))) if count else []
             if consecutive is None:
@@ -164,11 +167,9 @@ class Machine:
         """Process the events that `read` has found, with the ticks of deadlines."""
         at_rows, positions, first = reading.at_rows, reading.positions, reading.first
         numbered, own = self._numbered(reading.whole, reading.accepted), self.reader.rows(reading.rows, first)
-        events, how, apart = (
-            some_events(reading.events, slice(reading.found)),
-            self.reader.absence,
-            self.reader.absences,
-        )
+        events = some_events(reading.events, slice(reading.found))
+        scan = self.reader.scan
+        how, apart = scan.program.absence, scan.absences
 
         def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
             """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
@@ -178,7 +179,7 @@ class Machine:
                 return []
             return self.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
 
-        if apart is None or how is None:
+        if apart is None or not isinstance(how, Absence):
             return read(np.arange(len(positions)), events, numbered)
         # The automaton reads what crosses the borders of the batch.
         parts, before = list[Part](), int(np.searchsorted(at_rows, apart.last, "right"))
