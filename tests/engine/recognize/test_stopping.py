@@ -321,6 +321,20 @@ def test_a_refused_event_behind_a_push_that_could_be_undone(monkeypatch):
     assert recognizer.events == 6010
 
 
+def test_a_refused_push_that_drops_events_first(monkeypatch):
+    for name in ("COPIED_BYTES", "COPIED_BYTES_EACH", "COPIED_BYTES_A_SECOND"):
+        monkeypatch.setattr(limits, name, 0)
+    monkeypatch.setattr(limits, "EVENT_SLACK", 5)
+    table = numbers(300)
+    recognizer = exploding(QUERIES["query"], table)
+    before, store = recognizer.snapshot(), recognizer._machine.store
+    store._limit = 0
+    assert store.wants_cleaning
+    with pytest.raises(cerflow.BadRecordError):
+        recognizer.push(table.slice(10).set_column(0, "type", pa.nulls(290, pa.string())))
+    assert (recognizer.events, recognizer.snapshot()) == (10, before)
+
+
 @pytest.mark.parametrize("place", ["add_one", "advance"])
 def test_a_single_event_that_is_interrupted(monkeypatch, place):
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) WITHIN 5 EVENTS")

@@ -20,7 +20,6 @@ from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.driver import broken_off
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.recognize.transaction import Transaction
@@ -108,8 +107,6 @@ class ProgramRecognizer:
         )
         self._may_fail = memory is not None or plan.may_refuse or any(each.may_fail for each in self._recognizers)
         self._prompt = False
-        #: Whether a push broke off that could not fail, and was not undone.
-        self._broken = False
         self._in_use = Lock()
 
     def __copy__(self) -> ProgramRecognizer:
@@ -184,27 +181,19 @@ class ProgramRecognizer:
         read = merging.read(last[0])[0]
         return last[1].push(read) if time is None else last[1].advance_over(read, time)
 
-    @contextmanager
-    def _wholly(self, recognizers: Sequence[Recognizer], rows: int) -> Iterator[None]:
-        """Where the block fails, let the recognisers go back, if that was foreseen or costs little."""
-        copied = [each for each in recognizers if self._may_fail or each.remembers_little(rows)]
-        with ExitStack() as stack:
-            for each in copied:
-                stack.enter_context(each.transaction())
-            try:
-                yield
-            except BaseException:
-                self._broken = len(copied) < len(recognizers)
-                raise
+    def _wholly(self, recognizers: Sequence[Recognizer], rows: int) -> ExitStack:
+        """Where its block fails, let the recognisers go back, if that was foreseen or costs little."""
+        stack = ExitStack()
+        for each in recognizers:
+            stack.enter_context(each.transaction(rows, foreseen=self._may_fail))
+        return stack
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """For one caller at a time; raises `InUseError`, and `CerflowError` after a push that broke off."""
+        """For one caller at a time; raises `InUseError`."""
         if not self._in_use.acquire(blocking=False):
             raise InUseError("the recogniser")
         try:
-            if self._broken:
-                raise broken_off()
             yield
         finally:
             self._in_use.release()
@@ -250,7 +239,7 @@ class ProgramRecognizer:
             if not new.reads_as(old):
                 raise SnapshotError("the snapshot is of events with other columns")
             restored.append(new)
-        self._recognizers, self._broken = restored, False
+        self._recognizers = restored
         if self._prompt:
             self.run_clock()
         self._checker.take_over(header)

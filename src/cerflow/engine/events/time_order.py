@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from types import NoneType
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import numbers_of
+from cerflow.base.arrow_columns import numbers_of, truths_of
 from cerflow.base.errors import InputError, expect, nearest
 from cerflow.base.nested import attribute_named, field_values, is_nested, root_of
 from cerflow.base.schema import Schema
@@ -73,16 +72,17 @@ def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array 
 
 
 def _ordered(table: pa.Table, keys: list[str]) -> bool:
-    if table.num_rows < 2:
+    """Whether rows ascend by the first key, equal ones by the next, and so on, as far as it is cheap to tell."""
+    columns, count = [table.column(key) for key in keys], table.num_rows - 1
+    if count < 1 or not (len(keys) == 1 or all(_whole_and_known(column) for column in columns)):
         return False
-    columns = [table.column(key) for key in keys]
-    if all(_whole_and_known(column) for column in columns):
-        return _numbers_ordered(columns[0]) if len(columns) == 1 else _ties_ordered(columns)
-    if len(keys) > 1:
-        return False
-    later, earlier = columns[0].slice(1), columns[0].slice(0, len(columns[0]) - 1)
-    outcome = pc.all(pc.greater_equal(later, earlier), skip_nulls=False).as_py()
-    return bool(outcome)
+    rising: Mask = np.zeros(count, bool)
+    equal = ~rising
+    for column in columns:
+        later, earlier = column.slice(1), column.slice(0, count)
+        rising |= equal & _held(pc.greater(later, earlier))
+        equal &= _held(pc.equal(later, earlier))
+    return bool((rising | equal).all())
 
 
 def _whole_and_known(column: pa.ChunkedArray) -> bool:
@@ -91,18 +91,5 @@ def _whole_and_known(column: pa.ChunkedArray) -> bool:
     return bool(whole and column.null_count == 0)
 
 
-def _numbers_ordered(column: pa.ChunkedArray) -> bool:
-    pieces = [numbers_of(chunk.cast(pa.int64(), safe=False)) for chunk in column.chunks if len(chunk)]
-    within = all(bool((piece[1:] >= piece[:-1]).all()) for piece in pieces)
-    return within and all(bool(b[0] >= a[-1]) for a, b in pairwise(pieces))
-
-
-def _ties_ordered(columns: list[pa.ChunkedArray]) -> bool:
-    """Whether rows ascend by the first column, equal ones by the next, and so on."""
-    rising: Mask = np.zeros(len(columns[0]) - 1, bool)
-    equal = ~rising
-    for column in columns:
-        values = column.cast(pa.int64(), safe=False).to_numpy()
-        rising |= equal & (values[1:] > values[:-1])
-        equal = equal & (values[1:] == values[:-1])
-    return bool((rising | equal).all())
+def _held(truths: pa.ChunkedArray) -> Mask:
+    return np.concatenate([truths_of(chunk.fill_null(False)) for chunk in truths.chunks])

@@ -7,7 +7,7 @@ whether anything still waits for the tick, so only opening events are remembered
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -115,25 +115,25 @@ class Deadlines:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def add(self, events: EventArrays, measured: Callable[[Ints], BatchRows]) -> None:
-        """Remember events that open deadlines; ``measured`` gives the rows of some events, by number."""
+    def add(self, events: EventArrays, rows: BatchRows, places: Ints) -> None:
+        """Remember events that open deadlines; they are at some ``places`` of the rows."""
         for k, (queue, window) in enumerate(zip(self._open, self._tables.deadlines)):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
-                begins = measures(window, measured(opening), self._tables.schema)
+                begins = measures(window, rows.at(places[opening]), self._tables.schema)
                 queue.add(np.vstack([events.position[opening], begins, events.keys[opening].T]))
         self._due = None
 
     def between(
-        self, whole: BatchRows, events: EventArrays, at_rows: Ints, measured: Callable[[Ints], BatchRows]
+        self, whole: BatchRows, events: EventArrays, at_rows: Ints, rows: BatchRows, places: Ints
     ) -> tuple[EventArrays, Ints, Moments | None]:
         """The relevant events of a batch, with ticks and pauses between them.
 
-        ``whole`` are all events of the input; ``events`` are its rows ``at_rows``. ``measured`` gives the rows of some
-        events, by number. Returns also the number of the event that each comes from (greater numbers for ticks and
+        ``whole`` are all events of the input; ``events`` are its rows ``at_rows``, and at some ``places`` of the
+        ``rows`` of the query. Returns also the number of the event that each comes from (greater numbers for ticks and
         pauses), and the moments of the pauses (None: no deadline has passed).
         """
-        self.add(events, measured)
+        self.add(events, rows, places)
         return self._woven_in(whole, events, at_rows, by_clock=self.prompt)
 
     def until(self, clock: pa.Array) -> tuple[EventArrays, Moments | None]:

@@ -42,11 +42,6 @@ def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = Fal
     return [name for name in schema.attributes if name in wanted]
 
 
-def broken_off() -> CerflowError:
-    """The error of a recogniser whose interruption could not be undone."""
-    return CerflowError("an earlier push failed midway, so the state is incomplete; restore a snapshot")
-
-
 class Driver:
     """Takes a stream through the machines of some plans, all made for the schema of the checker.
 
@@ -126,7 +121,7 @@ class Driver:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the recogniser for one caller; raises `InUseError` if another one has it, and `broken_off` errors."""
+        """Hold the recogniser for one caller; raises `InUseError` if another one has it."""
         self._hold()
         try:
             yield
@@ -138,7 +133,7 @@ class Driver:
             raise InUseError("the recogniser")
         if self._broken:
             self._in_use.release()
-            raise broken_off()
+            raise CerflowError("an earlier push failed midway, so the state is incomplete; restore a snapshot")
 
     def _look_at_memory(self) -> None:
         taken = sum(store.bytes for store in self._kept) + sum(machine.bytes for machine in self.machines.values())
@@ -190,9 +185,16 @@ class Driver:
         for name, machine in self._numbering.items():
             machine.number(found.get(name, ()))
 
-    def transaction(self) -> Transaction:
-        """A context manager that goes back to the present state if its block fails, after any pushes."""
-        return _Wholly(self, self._states(None))
+    def transaction(self, rows: int, *, foreseen: bool) -> Transaction:
+        """A context manager that goes back to the present state if its block fails, after any pushes.
+
+        If failures are not ``foreseen``, and copying a state costs much compared with a push of this many rows, all
+        later calls raise an error instead.
+        """
+        states = [StateBefore(machine.memory) for machine in self.machines.values()]
+        for state in states:
+            state.leave(keep=foreseen or state.bytes <= _cheap(rows), briefly=False)
+        return _Wholly(self, states)
 
     @property
     def parts(self) -> list[Changing]:
@@ -202,21 +204,18 @@ class Driver:
             found += machine.parts
         return found
 
-    def _states(self, rows: int | None) -> list[StateBefore]:
-        """The present states, kept for a push of ``rows`` rows (None: any push).
+    def _states(self, rows: int) -> list[StateBefore]:
+        """The present states, kept for a push of ``rows`` rows.
 
         All foreseen failures can be undone. Others, and interruptions, only where the state was copied, which must be
         cheap compared with the push.
         """
         machines, strict = self.machines.values(), self.checker.policy != "skip"
-        # When a later slice or query fails, machines have already processed events.
-        processed = rows is None or rows > self.rows_at_once
+        # When a later slice or query fails, or much memory is taken, machines have already processed events.
+        processed = rows > self.rows_at_once or self.memory is not None
         if len(machines) > 1:
             processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
-        room = None
-        if rows is not None and self.memory is None:
-            least = max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
-            room = max(least, int(limits.COPIED_BYTES_A_SECOND * self._spent))
+        room = max(_cheap(rows), int(limits.COPIED_BYTES_A_SECOND * self._spent))
         return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
 
     def advance(self, time: object) -> dict[str, list[Part]]:
@@ -351,7 +350,7 @@ class Driver:
         if shared is not None:
             check_events(shared.events, shared.positions, self.store.schema, counts["accepted"])
         # States are replaced here, not changed, so none is copied.
-        with _Wholly(self, [StateBefore(machine.memory, always=False) for machine in self.machines.values()]):
+        with _Wholly(self, [StateBefore(machine.memory) for machine in self.machines.values()]):
             for machine, part in zip(self.machines.values(), parts, strict=True):
                 if shared is not None and machine.store is self.store:
                     machine.take_over(part, shared.positions)
@@ -373,16 +372,21 @@ class Driver:
         return copied
 
 
+def _cheap(rows: int) -> int:
+    """The bytes of a state whose copy costs little compared with a push of this many rows."""
+    return max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
+
+
 class _Wholly(Transaction):
     """Sets a driver back if the block fails; if a state is lost, it can only be restored from a snapshot."""
 
     def __init__(self, driver: Driver, states: Sequence[StateBefore]) -> None:
         super().__init__(driver.parts)
-        self._driver, self._states = driver, states
+        self._driver, self._states, self._broken = driver, states, driver._broken
 
     def set_back(self) -> None:
         self._driver._broken = True
         super().set_back()
         for state in self._states:
             state.set_back()
-        self._driver._broken = any(state.lost for state in self._states)
+        self._driver._broken = self._broken or any(state.lost for state in self._states)

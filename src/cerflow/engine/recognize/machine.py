@@ -165,7 +165,7 @@ class Machine:
 
     def _take_with_ticks(self, reading: RelevantEvents, refuse: Refuse, deadlines: Deadlines) -> list[Part]:
         """Process the events that `read` has found, with the ticks of deadlines."""
-        at_rows, positions, first = reading.at_rows, reading.positions, reading.first
+        at_rows, first, places = reading.at_rows, reading.first, reading.positions - reading.first
         numbered, own = self._numbered(reading.whole, reading.accepted), self.reader.rows(reading.rows, first)
         events = some_events(reading.events, slice(reading.found))
         scan = self.reader.scan
@@ -173,14 +173,14 @@ class Machine:
 
         def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
             """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
-            at, measured = at_rows[some], partial(_rows_at, own, positions[some] - first)
-            found, sources, moments = deadlines.between(shown, found, at, measured)
+            at = at_rows[some]
+            found, sources, moments = deadlines.between(shown, found, at, own, places[some])
             if not len(sources):
                 return []
             return self.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
 
         if apart is None or not isinstance(how, Absence):
-            return read(np.arange(len(positions)), events, numbered)
+            return read(np.arange(len(places)), events, numbered)
         # The automaton reads what crosses the borders of the batch.
         parts, before = list[Part](), int(np.searchsorted(at_rows, apart.last, "right"))
         if apart.last >= 0:
@@ -192,7 +192,7 @@ class Machine:
             parts.append(Part(apart.matches(numbered, first), self.store.kept(), self.tables.label_sets))
         if before < len(at_rows):
             after, at = some_events(events, slice(before, None)), at_rows[before:]
-            deadlines.add(after, partial(_rows_at, own, positions[before:] - first))
+            deadlines.add(after, own, places[before:])
             parts += self.advance(after, len(at), lambda n: refuse(int(at[n])))
         return parts
 
@@ -248,7 +248,8 @@ class Machine:
             self._greatest = None
             return
         before, self._before = self._before, None
-        before.leave(keep=self._strict and events is not None and not self._surely_passes(events, count))
+        # Forgetting takes as long as copying, and does not see whether an event will be refused.
+        before.leave(keep=events is None or (self._strict and not self._surely_passes(events, count)))
 
     def _counted(self, events: EventArrays, count: int, counted: CountedEvents) -> list[Part]:
         """Process ``count`` events, of which some are counted."""
@@ -366,10 +367,8 @@ class Machine:
     def begin_anew(self) -> None:
         """Forget all events."""
         self.memory.begin_anew()
-        if self.deadlines is not None:
-            self.deadlines.begin_anew()
-        if self.sessions is not None:
-            self.sessions = Sessions(self.reader, self.plan.select.partition, self.plan.schema)
+        for part in self._beside_state:
+            part.begin_anew()
         self._admitted = self.reported = 0
         self.last_bound = layout.NO_BOUND
         self._greatest = None
@@ -445,18 +444,15 @@ class Machine:
     def _beside_state(self) -> list[Deadlines | Sessions]:
         return [part for part in (self.deadlines, self.sessions) if part is not None]
 
-    def begin_push(self, *, processed: bool, strict: bool, room: int | None) -> StateBefore:
+    def begin_push(self, *, processed: bool, strict: bool, room: int) -> StateBefore:
         """The present state, which is kept for a push as far as necessary.
 
         ``processed`` says whether events may be processed when a push fails with an expected error; otherwise only this
         machine may, and only once events are prepared. ``strict`` says that a refused event is a failure. Against all
-        other failures and interruptions a state of up to ``room`` bytes is copied; None stands for any state, at once.
+        other failures and interruptions a state of up to ``room`` bytes is copied.
         """
-        small = room is None or self.memory.changing <= room
-        always = processed or self.tables.asks or bool(self.tables.guessing) or small
+        always = processed or self.tables.asks or bool(self.tables.guessing) or self.memory.changing <= room
         self._before = before = StateBefore(self.memory, always=always)
-        if room is None:
-            before.keep()
         self._strict = strict and self.may_refuse
         self._beside = 0
         return before
@@ -472,10 +468,6 @@ class Machine:
         values = events.columns[:count, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
-
-
-def _rows_at(rows: BatchRows, places: Ints, some: Ints) -> BatchRows:
-    return rows.at(places[some])
 
 
 def _together(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:

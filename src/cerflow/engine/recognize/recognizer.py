@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, InputError, SnapshotError
 from cerflow.base.schema import Schema
 from cerflow.engine import layout
@@ -139,13 +138,9 @@ class Recognizer(StreamRecognizer):
         """Whether a predicate or a window may make a push fail amid its events (for other parts of cerflow)."""
         return self._machine.may_fail(strict=True)
 
-    def remembers_little(self, rows: int) -> bool:
-        """Whether copying the state costs little compared with a push of this many rows (for other parts)."""
-        return self._machine.memory.changing <= max(limits.COPIED_BYTES, limits.COPIED_BYTES_EACH * rows)
-
-    def transaction(self) -> Transaction:
-        """A context manager that goes back to the present state if its block fails (for other parts of cerflow)."""
-        return self._driver.transaction()
+    def transaction(self, rows: int, *, foreseen: bool) -> Transaction:
+        """See `Driver.transaction` (for other parts of cerflow)."""
+        return self._driver.transaction(rows, foreseen=foreseen)
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `restore`. Matches handed out before are not part of it."""

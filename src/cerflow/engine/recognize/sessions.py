@@ -47,6 +47,10 @@ class Sessions:
         self._reader = reader
         self._keys = keys
         self._schema = schema
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget all events."""
         self._open: dict[tuple[int, ...], tuple[int, int]] = {}
         #: Sessions whose last event is at or before this have ended; with more keys than these it is time to forget.
         self._bound = NO_BOUND

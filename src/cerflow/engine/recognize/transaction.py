@@ -39,25 +39,21 @@ class Transaction:
 class StateBefore:
     """A former state of a memory, which kernels change in place: call `leave` before, which keeps it if necessary."""
 
-    def __init__(self, memory: Memory, *, always: bool) -> None:
+    def __init__(self, memory: Memory, *, always: bool = False) -> None:
         self._memory = memory
         self._state = memory.state
         self._saved: Bytes | None = None
-        #: Whether to keep it in any case before it changes.
-        self.always = always
+        self._always = always
+        #: The bytes to keep.
+        self.bytes = memory.changing
         #: Whether the state has changed and was not kept.
         self.lost = False
 
-    def keep(self) -> None:
-        """Keep the state, whatever happens to it."""
-        self._saved = self._memory.saved()
-
-    def leave(self, *, keep: bool) -> None:
-        """Let the state change; if it is not to be kept, it is lost."""
-        if self._saved is None:
-            if keep or self.always:
-                self._saved = self._memory.saved(briefly=True)
-            self.lost = self._saved is None
+    def leave(self, *, keep: bool, briefly: bool = True) -> None:
+        """Let the state change; unless it is to be kept, here or always, it is lost. See `Memory.saved`."""
+        if keep or self._always:
+            self._saved = self._memory.saved(briefly=briefly)
+        self.lost = self._saved is None
 
     def set_back(self) -> None:
         """Set the memory back, unless the state is lost."""
