@@ -63,6 +63,8 @@ def _fold(detections, found, operation, f):
             fits = True
             if child <= BOTTOM:
                 put(value, own)
+            elif operation == COUNT:
+                put(value, f.values[child])
             else:
                 put(value, f.units[0])
                 fits = add_behind(operation, value, own, f.values[child])
