@@ -281,14 +281,17 @@ class Driver:
         position = self.checker.numbered
         found: dict[str, list[Part]] = {}
         kept: EventStore | None = None
-        for name, machine, satisfied in takers:
-            events = machine.singles.read(values, position, satisfied)
+        for name, machine, singles, satisfied in takers:
+            events = singles.read(values, position, satisfied)
+            if events is None and machine.deadlines is None:
+                continue
             if events is not None and machine.store is not kept:
                 kept = machine.store
                 kept.add_one(position, values)
             if machine.deadlines is not None:
                 found[name] = machine.take_one(events, values, position, satisfied)
-            elif events is not None:
+            else:
+                assert events is not None
                 refused: list[int] = []
                 found[name] = machine.advance(events, 1, refused.append)
                 if refused:

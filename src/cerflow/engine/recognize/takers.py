@@ -9,10 +9,11 @@ from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.recognize.machine import Machine
+from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.language.condition import Condition
 
-#: A query that gets a single event: its name, its machine, and its own tests of texts that hold.
-Taker = tuple[str, Machine, frozenset[int]]
+#: A query that gets a single event: its name, its machine, what prepares the event, and its tests of texts that hold.
+Taker = tuple[str, Machine, SingleEvents, frozenset[int]]
 
 
 class Takers:
@@ -51,8 +52,8 @@ class Takers:
             # Any event may show that a deadline has passed.
             always = tables.counted or tables.ticking
             if always or machine.reader.evaluation.may_be_relevant(tables, satisfied):
-                found.append((name, machine, satisfied))
+                found.append((name, machine, machine.singles, satisfied))
         # A query whose window decreases could refuse the event after others have processed it.
         alone = len(found) == 1
-        ready = all(machine.singles.ready and (alone or not machine.may_refuse) for _, machine, _ in found)
+        ready = all(singles.ready and (alone or not machine.may_refuse) for _, machine, singles, _ in found)
         return tuple(found) if ready else None
