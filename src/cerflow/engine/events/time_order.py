@@ -92,4 +92,4 @@ def _whole_and_known(column: pa.ChunkedArray) -> bool:
 
 
 def _held(truths: pa.ChunkedArray) -> Mask:
-    return np.concatenate([truths_of(chunk.fill_null(False)) for chunk in truths.chunks])
+    return np.concatenate([truths_of(chunk) for chunk in truths.chunks])
