@@ -172,33 +172,41 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
     ("formula", "expected"),
     [
         ("A : B : C", (3, 0)),
-        ("(A OR B) AS x : C : (A OR C) AS y", (3, 0)),
+        ("(A OR B) AS x : C : (A OR C) AS y", "next"),
         ("(A AS x : B AS y : C AS z) FILTER x.v < y.v AND y.w > z.w AND x.v > z.v", (3, 3)),
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k", (2, 1)),
         ("(A AS x : B AS y) FILTER x.k = y.k", (2, 1)),
-        ("A : B : C WITHIN 5 [t] CONSUME BY ANY", (3, 0)),
-        ("A : B ; C", None),
-        ("A : B? : C", (0, 0)),
-        ("A : B :+", (0, 0)),
-        ("(A : B) OR (A : B : C)", (0, 0)),
+        ("A : B : C WITHIN 5 [t] CONSUME BY ANY", "next"),
+        ("A : B : C PARTITION BY k WITHIN 5 [t]", "next"),
+        ("A : B : C WITHIN 5 EVENTS", "next"),
+        ("A : B : C PARTITION BY k WITHIN 5 EVENTS", "next"),
+        ("A : B ; C", "next"),
+        ("A : B? : C", "next"),
+        ("A : B :+", "next"),
+        ("(A : B) OR (A : B : C)", "next"),
         (
             "(((EVENT AS a : (EVENT AS d) :+) AS fall : EVENT AS u) FILTER fall[v < prev(v)] AND u.v > last(d.v))",
-            (0, 1),
+            "next",
         ),
         (" : ".join(["A"] * 32), (32, 0)),
         (" : ".join(["A"] * 32) + " PARTITION BY k", (32, 0)),
-        ("A : (B AND B) ; C", None),
-        ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", (3, 2)),
+        ("A : (B AND B) ; C", "next"),
+        ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", "next"),
         ("A : B PARTITION BY v", (2, 0)),
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k, v, w", (2, 1)),
         ("A : B PARTITION BY [k, type]", None),
-        ("START(A : B)", None),
-        ("(A AS x : B AS y) WITHIN 5 [v]", None),
+        ("START(A : B)", "states"),
+        ("(A AS x : B AS y) WITHIN 5 [v]", "states"),
+        ("A ; B", "states"),
     ],
 )
-def test_patterns_that_have_no_gaps(formula, expected):
-    found = contiguity_of(f"SELECT * WHERE {formula}", SCHEMA, time="t")
-    assert expected == (None if found is None else (found.length, len(found.links)))
+def test_columns_decide_or_the_next_event_of_a_key_or_the_states_of_runs(formula, expected):
+    scan = Plan(cerflow.parse(f"SELECT * WHERE {formula}").tree, Schema(SCHEMA, time="t")).scan
+    if isinstance(scan.contiguity, Contiguity):
+        found = scan.contiguity.length, len(scan.contiguity.links)
+    else:
+        found = None if isinstance(scan.flow, str) else "states" if scan.flow.by_key is None else "next"
+    assert found == expected
 
 
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k", " PARTITION BY n", " PARTITION BY n, k", " PARTITION BY f"])

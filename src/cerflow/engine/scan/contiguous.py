@@ -1,9 +1,7 @@
-"""Events that are irrelevant to a pattern without gaps: those outside every run of consecutive events that may match.
+"""Matches without gaps that columns decide: every row of consecutive events of a stream, or of a key, that fulfils it.
 
-If every match is a row of events, each directly behind the one before, bits say for an event which steps of a match
-it may be. Bits are moved along the stream, or along the events of each key, and those fall whose conditions on events
-before do not hold. If that is all that a match asks for, these are the matches; or else a few events are left, of which
-the engine decides.
+If all matches have as many events, bits say for an event which step of a match it may be. Bits are moved along the
+stream, or along the events of each key, and those fall whose conditions on events before do not hold.
 """
 
 from __future__ import annotations
@@ -41,36 +39,20 @@ _KEPT_FOR = {
 
 @dataclass(frozen=True)
 class Contiguity:
-    """How matches without gaps lie in a stream.
+    """How matches without gaps lie in a stream, if columns alone decide which rows are matches.
 
-    They have ``length`` events, or 0 if not all have as many. For each move of the tables ``steps`` has the bit of the
-    step that its event has. ``first`` and ``last`` are the steps, as bits, where matches begin and end, ``follows``
-    rows of `ScanArrays.follows`: which steps come directly behind others. ``links`` are rows of `ScanArrays.links`:
-    conditions on events before. ``key`` is the number of the column of text that is the key, or `NO_KEYS` or
-    `HASHED_KEYS`.
-
-    ``guards`` has for each step of a match the guards (see `cerflow.engine.scan.guards`) of which one must hold for its
-    event, and ``labels`` the numbers of the label sets, if all rows of such events are matches. Otherwise both are
-    None, and ``undecided`` says why.
+    They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before. ``key`` is the
+    number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match
+    the guards (see `cerflow.engine.scan.guards`) of which one must hold for its event, and ``labels`` the numbers of
+    the label sets. ``texts`` are the columns of text whose entries stand for values while rows are read.
     """
 
     length: int
-    steps: Sequence[int]
-    first: int
-    last: int
-    follows: Sequence[Sequence[int]]
     links: Sequence[Sequence[int]]
     key: int
-    guards: Sequence[int] | None
-    labels: Sequence[int] | None
-    undecided: str | None
-    #: The columns of text whose entries stand for values while rows are read.
+    guards: Sequence[int]
+    labels: Sequence[int]
     texts: frozenset[int]
-
-    @property
-    def alone(self) -> bool:
-        """Whether matches are found on whole columns, without the automaton."""
-        return self.labels is not None
 
     @property
     def keyed(self) -> bool:
@@ -79,25 +61,21 @@ class Contiguity:
 
     @property
     def related(self) -> bool:
-        """Whether keys or conditions on events before decide about matches that are found on whole columns."""
-        return self.alone and (self.keyed or len(self.links) > 0)
+        """Whether keys or conditions on events before decide, too."""
+        return self.keyed or len(self.links) > 0
 
     @property
     def admits(self) -> list[int]:
         """`ScanArrays.admits`."""
-        if not self.keyed or self.guards is None:
+        if not self.keyed:
             return []
         return [_together(1 << k for k, step in enumerate(self.guards) if step & byte) for byte in range(ALL + 1)]
-
-    def bits(self, moves: Iterable[int]) -> int:
-        """The steps that some of these moves give to an event."""
-        return _together(self.steps[move] for move in moves)
 
 
 def contiguity(
     tables: TransducerTables, outputs: Sequence[Sequence[int]], relevant: Guards | None, to: ScannedColumns
 ) -> Contiguity | str:
-    """How the matches of some tables lie, if they have no gaps; or else why events cannot be left out by that.
+    """How the matches of some tables lie, if they have no gaps and columns decide; or else why that is not so.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events. The programs of
     conditions are added to the code of ``to``.
@@ -109,42 +87,22 @@ def contiguity(
         return "a window measures an attribute, which must not decrease"
     if tables.ticking or tables.asks:
         return "deadlines and predicates"
-    classes = _classes(tables)
+    levels = _steps(tables)
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
-    if isinstance(classes, str):
-        return classes
+    if isinstance(levels, str):
+        return levels
     if keys and not tables.counted:
         return "matches have gaps"
     key = key_column(keys)
     if key is None:
         return "a key in one of several columns"
-    rows = tables.moves.rows
-    if len(set(classes)) >= layout.CARRIED:
+    length = max(levels) + 1
+    if length >= layout.CARRIED:
         return f"more than {layout.CARRIED - 1} positions in a match"
-    numbers = {found: number for number, found in enumerate(dict.fromkeys(sorted(classes)))}
-    steps = [1 << numbers[found] for found in classes]
-    leaving: dict[int, set[int]] = {}
-    for move, step in zip(rows, steps):
-        leaving.setdefault(move.transition.source, set()).add(step)
-    behind: dict[int, int] = {}
-    for target, step in {(move.target, step) for move, step in zip(rows, steps)}:
-        for after in leaving.get(target, ()):
-            distance = after.bit_length() - step.bit_length()
-            behind[distance] = behind.get(distance, 0) | step
-    initial = tables.transducer.initial
-    first = _together(step for move, step in zip(rows, steps) if move.transition.source in initial)
-    last = _together(step for move, step in zip(rows, steps) if move.final)
-    # Classes of one number each are the numbers of events before.
-    length = len(numbers) if len(classes[0]) == 1 else 0
+    steps = [1 << level for level in levels]
     links, decided = Links(tables, outputs, to).rows(steps)
-    lie = length, steps, first, last, sorted(behind.items()), links, key
     whole = _whole(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
-    if isinstance(whole, str) and len(numbers) > layout.STEPS:
-        return f"more than {layout.STEPS} positions in a match"
-    texts = texts_of(keys, links)
-    if isinstance(whole, str):
-        return Contiguity(*lie, None, None, whole, texts)
-    return Contiguity(*lie, *whole, None, texts)
+    return whole if isinstance(whole, str) else Contiguity(length, links, key, *whole, texts_of(keys, links))
 
 
 def key_column(keys: Sequence[Sequence[int]]) -> int | None:
@@ -186,8 +144,6 @@ def _whole(
     """The guards and the label set of each step, if these alone decide; or else what else has to be looked at."""
     arrays = tables.arrays
     transitions = arrays.transitions
-    if not length:
-        return "not all matches have the same number of events"
     if relevant is None or not relevant.apart:
         return f"more than {layout.GUARDS} different conditions"
     if arrays.options[engine_layout.O_CONSUME]:
@@ -207,25 +163,16 @@ def _whole(
     return guards, labels
 
 
-def _classes(tables: TransducerTables) -> list[tuple[int, ...]] | str:
-    """The step that each move gives to its event, if no event of a match may be skipped; moves of one have equal ones.
-
-    That is the number of events before, if all matches have as many events. Otherwise moves between the same states
-    give the same step.
-    """
+def _steps(tables: TransducerTables) -> list[int] | str:
+    """For each move the number of events before its event, if that is one number and no event of a match is skipped."""
     moves, initial = tables.moves, tables.transducer.initial
     sources = {move.transition.source for move in moves.rows}
     if not sources or any(moves.loops[q] for q in sources - initial) or any(m.target in initial for m in moves.rows):
         return "matches have gaps"
-    levels = _levels(tables)
-    found: list[tuple[int, ...]]
-    if levels is not None:
-        found = [(levels[move.transition.source],) for move in moves.rows]
-        last = max(found)
-        if any(move.final != (step == last) for move, step in zip(moves.rows, found)):
-            levels = None
-    if levels is None:
-        found = [(move.transition.source, move.target, int(move.final)) for move in moves.rows]
+    levels = _levels(tables) or {}
+    found = [levels.get(move.transition.source, -1) for move in moves.rows]
+    if -1 in found or any(move.final != (step == max(found)) for move, step in zip(moves.rows, found)):
+        return "not all matches have the same number of events"
     return found
 
 

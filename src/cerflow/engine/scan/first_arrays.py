@@ -62,7 +62,6 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
         slots=np.zeros(1, np.int32),
         links=_rows(links, layout.LINK_WORDS),
-        follows=_rows([] if contiguity is None else contiguity.follows, 2),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
@@ -112,7 +111,7 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
 
 def _step_guards(contiguity: Contiguity | None, flow: Flow | None) -> Sequence[int]:
     if contiguity is not None:
-        return contiguity.guards or ()
+        return contiguity.guards
     return () if flow is None else (flow.last,)
 
 

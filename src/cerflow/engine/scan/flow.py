@@ -50,13 +50,15 @@ class Flow:
 
 @dataclass(frozen=True)
 class ByKey:
-    """How keys are told apart, each of which is a stream of its own; ``waits`` says that deadlines end runs.
+    """How keys are told apart, each of which is a stream of its own.
 
+    ``waits`` says that deadlines end runs, ``counted`` that it matters how many events of a key are left out.
     ``key``, ``links`` and ``texts`` are as in `cerflow.engine.scan.contiguous.Contiguity`, but the bits of links are
     those of moves in `ScanArrays.leads`.
     """
 
     waits: bool
+    counted: bool
     key: int
     links: Sequence[Sequence[int]]
     texts: frozenset[int]
@@ -87,14 +89,14 @@ def flow_of(
     if window is None and not forwards:
         return "no window bounds all matches, and the automaton has too many states"
     keyed, by_key = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS], None
-    if tables.counted or tables.ticking:
-        if not forwards:
-            return "events end runs, and the automaton has too many states"
-        found = _by_key(tables, keyed, leads, outputs, to)
-        if isinstance(found, str):
+    if tables.counted or tables.ticking or leads.strict:
+        many = "events end runs, and the automaton has too many states"
+        found = _by_key(tables, keyed, leads, outputs, to) if forwards else many
+        if isinstance(found, ByKey):
+            by_key = found
+        elif tables.counted or tables.ticking:
             return found
-        by_key = found
-    else:
+    if by_key is None:
         tied = tied_columns(tables)
         keyed += [row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS and row[layout.O_PLACE] in tied]
     return Flow(
@@ -119,7 +121,7 @@ def _by_key(
     """How keys are told apart, or why the flow cannot tell what an event of a key ends."""
     moves, initial, key = tables.moves, tables.transducer.initial, key_column(keys)
     windows = [tables.transducer.window, *(column.window for column in tables.columns)]
-    other = any(isinstance(w, CountWindow | AttributeWindow) for w in windows) or len(tables.arrays.checked) > 0
+    other = any(isinstance(w, AttributeWindow) for w in windows) or len(tables.arrays.checked) > 0
     if tables.schema.forget is not None or other:
         return "every event counts"
     if key is None:
@@ -128,13 +130,11 @@ def _by_key(
         consumed = tables.arrays.options[engine_layout.O_CONSUME]
         if tables.counted or tables.reached or consumed or tables.transducer.window is not None:
             return "deadlines, and another window, CONSUME, or events that all count"
-        return ByKey(True, key, (), texts_of(keys, ()))
-    if key == layout.NO_KEYS:
-        return "no key"
+        return ByKey(True, False, key, (), texts_of(keys, ()))
     if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(leads.states):
         return "the first event of a key counts"
     links = Links(tables, outputs, to).rows(leads.of_moves)[0]
-    return ByKey(False, key, links, texts_of(keys, links))
+    return ByKey(False, tables.counted, key, links, texts_of(keys, links))
 
 
 def _passing(tables: TransducerTables) -> Window | None:

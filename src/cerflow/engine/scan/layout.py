@@ -39,7 +39,7 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     KEYED,  # entries of `outputs` that are keys
     ROOT,  # where asking begins: a node, or what it leads to
     LATEST,  # the time of the last row that was checked
-    NARROWS,  # whether relevant rows are candidates first, and written when all are known
+    NARROWS,  # whether relevant rows are candidates first, and written when all are known: where rows are chosen
     CANDIDATES,  # rows that are candidates
     WRITTEN,  # the first of them that is not written yet
     MARKS,  # whether the guards of rows are asked for before anything else: no, yes, or they decide
@@ -143,20 +143,14 @@ AS_INT, AS_FLOAT, AS_TEXT, AS_NULL, AS_ORDER, AS_BOUND, AS_FLOAT_BOUND = range(7
 # Columns of ScanArrays.fixes: a column of text, an entry, the column of events, the event
 X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
 
-# Columns of ScanArrays.candidates, the relevant rows of a batch whose pattern has no gaps: row, signature, entry of the
-# key, the steps of a match that the event may be, as bits; how many events of the key are left out directly before
-# it (0 without keys), or -1 if it is left out itself
-B_ROW, B_SIGNATURE, B_KEY, B_STEPS, B_LEFT_OUT = range(5)
-CANDIDATE_WORDS = 5
-# Columns of ScanArrays.groups, by entry of the key: while rows are read forwards the last candidate (-1: none yet) and
-# its steps, then backwards the first row that is kept (-1: none yet) and the steps of events that may go before; and
-# how many rows there are so far
+# Columns of ScanArrays.candidates, the relevant ones among the chosen rows: row, signature, and how many events of the
+# key are left out directly before it
+B_ROW, B_SIGNATURE, B_LEFT_OUT = range(3)
+CANDIDATE_WORDS = 3
+# Columns of ScanArrays.groups, by entry of the key: the last row of it so far (-1: none), the steps of a match that it
+# may be, and how many rows there are so far
 G_ROW, G_STEPS, G_ROWS = range(3)
 GROUP_WORDS = 3
-# In ScanArrays.guards, rows that the automaton reads: it has read the row before of the key, or has not
-AS_IT_IS, BEHIND_OTHERS = 1, 2
-# Columns of ScanArrays.follows: these steps are followed by those this many bits higher
-F_DISTANCE, F_STEPS = range(2)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, comparisons with events before: operator and kind as in atoms (or OF_TEXT), column of
@@ -228,8 +222,6 @@ GUARDS = 8
 #: Moves that have bits of their own, and the bit of events that may end the waiting of runs.
 MOVES = 7
 WAITS = 1 << MOVES
-#: Steps of matches without gaps that have bits of their own.
-STEPS = 31
 
 
 class ScanArrays(NamedTuple):
@@ -250,13 +242,11 @@ class ScanArrays(NamedTuple):
     fixes: IntRows  # (room, 4): events whose text has no code yet
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
-    candidates: SmallRows  # (rows of a batch, CANDIDATE_WORDS), nothing unless the scan narrows
+    candidates: SmallRows  # (chosen rows, CANDIDATE_WORDS)
     groups: SmallRows  # (entries of the key, GROUP_WORDS)
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction
     slots: Smalls  # hash table of members, 0: free
-    steps: Ints  # by signature: which steps of a match an event may be, as bits
     links: IntRows  # (comparisons, LINK_WORDS)
-    follows: IntRows  # (distances, 2)
     admits: Ints  # (256,) by the guards that may hold: which steps of a match an event may be, as bits
     before: Smalls  # by row: the row of the event directly before it, in its partition; -1: none in this batch
     numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
@@ -285,6 +275,6 @@ class ScanArrays(NamedTuple):
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, cells): see the kernel `flow`; keys may share a row
-    slot_of: Smalls  # by row: the row of flows for its key, -1: none
+    slot_of: Smalls  # by row: the row of flows for its key, -1: none; or what B_LEFT_OUT will be, if it is chosen
     entered: Ints  # (2 * (keys / 64 + 1),): which rows of flows have values, as bits: those set lately, then others
     decided: IntRows  # (tests, 3)

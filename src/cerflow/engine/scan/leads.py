@@ -71,6 +71,11 @@ class Leads:
     bounded: bool
 
     @property
+    def strict(self) -> bool:
+        """Whether every event of a key ends the runs in some state."""
+        return self.kills[0] != 0
+
+    @property
     def valued(self) -> bool:
         """Whether values of events rule out others."""
         return any(step[layout.STEP_DOES] == layout.CHECKS for step in self.steps)

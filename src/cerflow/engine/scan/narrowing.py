@@ -9,18 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, narrow
+from cerflow.engine.kernels.table import find_rows, flow, flow_by_key
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.flow import Flow
-from cerflow.engine.scan.room import ENTRIES, ScanRoom
+from cerflow.engine.scan.room import ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.
 _COPIED = 1 << 12
-#: Retries when the key table is full.
-_TRIES = 16
 
 
 def find_consecutive(
@@ -41,6 +39,7 @@ def find_consecutive(
         # They go with the matches.
         room.hold(before=np.full(count, -1, np.int32))
         room.room_for_guards(count)
+        room.room_for_slots(count)
     control[layout.FOUND] = 0
     find = partial(find_rows, room.shared.address, exported.address, count, contiguity.key, begun)
     return room.with_keys(find, contiguity.key, contiguity.texts if keyed else frozenset(), batch)
@@ -49,36 +48,12 @@ def find_consecutive(
 def matches_found(room: ScanRoom, contiguity: Contiguity, count: int, first: int) -> CountedMatches | None:
     """The matches that `find_consecutive` has found among ``count`` rows from position ``first`` on."""
     arrays, size = room.arrays, (count + 7) >> 3
-    assert contiguity.labels is not None
     # Many bytes are not copied but given away.
     hits = arrays.hits[:size] if size > _COPIED else arrays.hits[:size].copy()
     before = arrays.before if contiguity.keyed else None
     make = partial(consecutive_events, first, hits, contiguity.labels, before)
     found = room.control[layout.FOUND]
     return CountedMatches(found, make, single=True) if found else None
-
-
-def narrow_candidates(room: ScanRoom, contiguity: Contiguity, batch: pa.RecordBatch) -> bool:
-    """Leave out candidates that are part of no match; the columns of the batch are located already.
-
-    Returns False if there are so many keys that few could be left out.
-    """
-    key, count = contiguity.key, room.control[layout.CANDIDATES]
-    for _ in range(_TRIES):
-        if key == layout.HASHED_KEYS:
-            room.begin_groups(1 + count, key)
-        ends = contiguity.first, contiguity.last
-        if narrow(room.shared.address, *ends, key, batch.num_rows) == layout.SCANNED:
-            return True
-        entries = int(room.arrays.texts[key, layout.T_ROOM]) if key >= 0 else 0
-        if entries > 2 * max(count, ENTRIES):
-            break
-        if entries > len(room.arrays.groups):
-            room.hold(groups=np.zeros((entries, layout.GROUP_WORDS), np.int32))
-        else:
-            room.resume(layout.NO_ROOM, batch)
-    room.arrays.candidates[:count, layout.B_LEFT_OUT] = 0
-    return False
 
 
 def follow_runs(
@@ -102,7 +77,7 @@ def follow_runs(
         def choose() -> Any:
             if len(room.arrays.flows) != len(room.arrays.groups):
                 room.use("flows", len(room.arrays.groups), len(leads.cells))
-            return flow_by_key(room.shared.address, exported.address, count, by_key.key, states, ending)
+            return flow_by_key(room.shared.address, exported.address, count, by_key.key, by_key.counted, states, ending)
 
         return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
     keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if through.keyed else 1

@@ -159,9 +159,6 @@ class _ProgramCompiler:
         lie = whole or contiguity(self.tables, outputs, guards, self.to)
         single = "single events wait" if isinstance(waits, Absence) else None
         through = whole or single or flow_of(self.tables, outputs, guards, self.to, measured)
-        if isinstance(lie, Contiguity) and isinstance(through, Flow) and through.by_key is not None and not lie.alone:
-            # The flow rules out more rows: it knows the window, and conditions on several earlier events.
-            lie = str(lie.undecided)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,

@@ -18,12 +18,11 @@ from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.columns import ExportedBatch, layout_of_text
-from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.effects import CountedEvents, effects_of
 from cerflow.engine.scan.first_arrays import first_arrays
 from cerflow.engine.scan.flow import Flow
-from cerflow.engine.scan.narrowing import find_consecutive, follow_runs, matches_found, narrow_candidates
+from cerflow.engine.scan.narrowing import find_consecutive, follow_runs, matches_found
 from cerflow.engine.scan.programs import ScanProgram
 from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.scan.texts import TextEntries
@@ -90,18 +89,13 @@ class BatchScan:
         self.follows = self.room.control[layout.FOLLOWS] == 1
         #: The same for runs that pass through the batch, or keys.
         contiguity = self._contiguity
-        self.flows = self._through is not None or (contiguity is not None and contiguity.alone and contiguity.keyed)
-        on_columns = self.room.control[layout.OPENED] != 0
-        if contiguity is not None:
-            on_columns = contiguity.alone
+        self.flows = self._through is not None or (contiguity is not None and contiguity.keyed)
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
         ruled_out = self._through is not None or isinstance(program.absence, Absence)
         self.rows_at_once = limits.FLOW_ROWS if ruled_out else limits.BATCH_ROWS
-        if on_columns:
+        if contiguity is not None or self.room.control[layout.OPENED] != 0:
             self.rows_at_once = limits.COLUMN_ROWS
-        #: The list of signatures whose steps are known.
-        self._stepped_of = tables.relevant
-        #: The same for those whose effects are known.
+        #: The list of signatures whose effects are known.
         self._effects_of = tables.relevant
         #: The schema of the last batch.
         self._schema: pa.Schema | None = None
@@ -112,7 +106,7 @@ class BatchScan:
         other = copy(self)
         other.tables = tables = self.tables.fresh()
         other._decisions = self._decisions.fresh(tables)
-        other._stepped_of = other._effects_of = tables.relevant
+        other._effects_of = tables.relevant
         changed = {name: getattr(self.room.arrays, name).copy() for name in _CHANGED}
         arrays = self.room.arrays._replace(**changed)
         texts = [text.fresh(own, tables.strings) for text, own in zip(self.room.texts, arrays.texts)]
@@ -196,13 +190,11 @@ class BatchScan:
             self._know_effects()
             self._begin_counting(count)
         self.consecutive = None
-        alone = contiguity is not None and contiguity.alone and large and count >= 2 * contiguity.length
+        alone = contiguity is not None and large and count >= 2 * contiguity.length
         if contiguity is not None and alone:
             begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
             alone = find_consecutive(self.room, contiguity, exported, batch, begun=begun)
-        narrows = not whole and not alone and contiguity is not None
-        marks = layout.NOT_MARKED if alone else self._marks
-        control[layout.NARROWS], control[layout.MARKS] = narrows, marks
+        control[layout.NARROWS], control[layout.MARKS] = 0, layout.NOT_MARKED if alone else self._marks
         control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
         chosen = contiguity is not None and contiguity.keyed and alone
         through = None if whole else self._through
@@ -214,8 +206,6 @@ class BatchScan:
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._rest_if_kept()
-        if narrows:
-            self.room.room_for_candidates(count)
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
@@ -233,11 +223,6 @@ class BatchScan:
             self._scan(exported, batch, 0, count)
         if chosen:
             self._read_chosen(exported, batch)
-        if contiguity is not None and narrows:
-            self._know_steps(contiguity)
-            if narrow_candidates(self.room, contiguity, batch):
-                self._rest_if_kept()
-            self._write_candidates(batch)
         self.room.learn(batch)
         found = control[layout.COUNT]
         if self.follows:
@@ -282,16 +267,6 @@ class BatchScan:
         if 4 * kept > 3 * relevant:
             self._whole = _PAUSE
 
-    def _know_steps(self, contiguity: Contiguity) -> None:
-        """Let kernels know the steps of a match that events of new signatures may be."""
-        known = len(self.room.arrays.steps)
-        if self._stepped_of is not self.tables.relevant:
-            self._stepped_of, known = self.tables.relevant, 0
-        signatures = range(known, len(self.tables.relevant))
-        if len(signatures):
-            added = [contiguity.bits(self.tables.allowed(signature)) for signature in signatures]
-            self.room.hold(steps=np.append(self.room.arrays.steps[:known], np.array(added, np.int64)))
-
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""
         if not self.follows:
@@ -333,11 +308,9 @@ class BatchScan:
         self.room.room_for_candidates(int(np.count_nonzero(chosen)))
         self._scan(exported, batch, 0, batch.num_rows)
         candidates = self.room.arrays.candidates[: control[layout.CANDIDATES]]
-        candidates[:, layout.B_LEFT_OUT] = chosen[candidates[:, layout.B_ROW]] == layout.BEHIND_OTHERS
-        self._write_candidates(batch)
-
-    def _write_candidates(self, batch: pa.RecordBatch) -> None:
-        control = self.room.control
+        through = self._through
+        counted = through is None or (through.by_key is not None and through.by_key.counted)
+        candidates[:, layout.B_LEFT_OUT] = self.room.arrays.slot_of[candidates[:, layout.B_ROW]] if counted else 0
         self.room.make_room(control[layout.COUNT] + control[layout.CANDIDATES])
         while (reason := write_candidates(self.room.shared.address)) != layout.SCANNED:
             self.room.resume(reason, batch)

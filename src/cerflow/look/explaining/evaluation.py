@@ -251,7 +251,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         count = len(guards.guards)
         fail = "fail the condition" if count == 1 else f"satisfy none of the {count} conditions"
         lines.append(f"those that {fail} under which an event matters, tested on whole columns")
-    if not isinstance(found, str) and found.undecided is None:
+    if not isinstance(found, str):
         keyed = " of a key" if found.keyed else ""
         return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
     if not lines:
@@ -260,24 +260,20 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
         lines.append(f"none by values alone: {reason}")
     flow = program.flow
     by_next = isinstance(flow, Flow) and flow.by_key is not None and not flow.waits
-    if isinstance(found, str):
-        lines += [] if by_next else [f"none by their neighbours: {found}"]
-    else:
-        row = f"row of {found.length} consecutive events" if found.length else "row of consecutive events"
-        lines.append(f"those in no {row} that may match; the automaton decides about the rest: {found.undecided}")
-    if isinstance(found, str) and empties_states(tables):
+    lines += [] if by_next else [f"none by their neighbours: {found}"]
+    if empties_states(tables):
         lines.append("those that change no state in which partial matches may wait")
         if counted_states(tables, program.outputs):
             lines.append("most others until matches are listed: runs are counted by state")
     if isinstance(flow, str):
         lines.append(f"none by the states of runs: {flow}")
-    elif isinstance(found, str):
+    else:
         keyed = " of the same key" if flow.keyed else ""
         if flow.backwards and flow.window is not None:
             lines.append(f"those after which no events{keyed} can complete a match within {show(flow.window)}")
         if by_next:
             whole = f"matches are not found on whole columns: {found}"
-            lines.append(f"those that the next event of the same key does not continue; {whole}")
+            lines.append(f"those that the next event{keyed} does not continue; {whole}")
         elif flow.waits:
             lines.append(f"those that no partial match{keyed} can take on its way to a deadline that nothing prevents")
         elif flow.forwards:

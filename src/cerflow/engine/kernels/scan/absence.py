@@ -8,7 +8,6 @@ from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.contiguous import key_number, key_words
 from cerflow.engine.kernels.scan.flow import (
     BOUND,
     MEASURE,
@@ -18,6 +17,7 @@ from cerflow.engine.kernels.scan.flow import (
     window_value,
     window_words,
 )
+from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import leading_zeros, load_byte, load_word, locate, not_zero, store_word
 from cerflow.engine.layout import NULL
@@ -31,7 +31,7 @@ NOT_FOUND = -1
 def absent(address, batch, count, key, opening, ending, carried, found):
     """Find the rows of a batch of ``count`` rows that open a deadline before whose end no row of their key ends.
 
-    Rows open a deadline if one of the guards ``opening`` holds, and end the waiting of their ``key`` (as for `narrow`)
+    Rows open a deadline if one of the guards ``opening`` holds, and end the waiting of their ``key`` (see `scan.keys`)
     if one of the guards ``ending`` holds. `reach` measures the time until the deadline, ``carried`` is the measure of
     the last deadline that is open before the batch (`NULL`: none is).
 

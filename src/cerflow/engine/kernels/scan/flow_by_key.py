@@ -8,7 +8,6 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.contiguous import key_number, key_words
 from cerflow.engine.kernels.scan.flow import (
     MEASURE,
     begin_flow,
@@ -17,6 +16,7 @@ from cerflow.engine.kernels.scan.flow import (
     window_value,
     window_words,
 )
+from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
@@ -26,19 +26,21 @@ from cerflow.engine.scan import layout
 
 
 @kernel
-def flow_by_key(address, batch, count, key, states, ends):
+def flow_by_key(address, batch, count, key, counted, states, ends):
     """Choose the rows of a batch of ``count`` rows that a match may need, where events end runs of their key.
 
-    Matches, ``states``, and whether the stream ``ends``, are as for `flow`, and ``key`` as for `narrow`. In the end the
-    bytes of `guards` say which rows the automaton has to read, as those of `find_rows` do. Returns what stopped it, as
-    ``scan`` does; it begins with 0 in `ROW`, and has to begin there again if numbers of keys have changed.
+    Matches, ``states``, whether the stream ``ends`` are as for `flow`, and ``key`` as in `scan.keys`. If events of keys
+    are ``counted``, `slot_of` says in the end how many are left out before each chosen row. The bytes of `guards` say
+    which rows these are, as those of `find_rows` do. Returns what stopped it, as ``scan`` does; it begins with 0 in
+    `ROW`, and has to begin there again if numbers of keys have changed.
     """
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
     guards, useful = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.useful, 0))
-    # Whether every event of a key ends some states.
-    strict, words_at = s.kills[0] != 0, key_words(s, key)
+    words_at = key_words(s, key)
+    # Every event of a key may end some states. Without keys positions tell which events are neighbours.
+    numbered = counted != 0 or (s.kills[0] != 0 and key != layout.NO_KEYS)
     begin, control[layout.TEXT], distance = control[layout.ROW], layout.NO_KEYS, np.int64(0)
     for n in range(s.links.shape[0]):
         distance = max(distance, s.links[n, layout.L_DISTANCE])
@@ -51,49 +53,69 @@ def flow_by_key(address, batch, count, key, states, ends):
         if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
         control[layout.ROW] = 0
-        if not strict:
+        for k in range(size):
+            s.allowed[k] = np.int64(s.masks[load_byte(guards, begin + k)])
+        if key == layout.NO_KEYS:
             for k in range(begin, begin + size):
-                allowed = np.int64(s.masks[load_byte(guards, k)])
-                g = key_number(s, k, key, words_at) if allowed != 0 else np.int64(0)
+                s.slot_of[k] = 1
+            for k in range(begin, begin + size if distance > 0 else begin):
+                s.before[k] = k - 1
+        elif numbered:
+            if not number_keys(s, begin, size, key, guards, 0):
+                return layout.NO_ROOM
+            for k in range(size):
+                s.slot_of[begin + k] = s.numbers[k]
+                s.allowed[k] = s.allowed[k] if s.numbers[k] > 0 else 0
+        else:
+            for k in range(size):
+                g = key_number(s, begin + k, key, words_at) if s.allowed[k] != 0 else np.int64(0)
                 if g < 0:
                     return layout.NO_ROOM
-                s.slot_of[k] = g
-                store_byte(useful, k, allowed)
-            begin += size
-            continue
-        if not number_keys(s, begin, size, key, guards, 0):
-            return layout.NO_ROOM
-        for k in range(size):
-            s.slot_of[begin + k] = s.numbers[k]
-            s.allowed[k] = np.int64(s.masks[load_byte(guards, begin + k)]) if s.numbers[k] > 0 else 0
+                s.slot_of[begin + k] = g
         for n in range(s.links.shape[0]):
             if not relate(s, n, begin, size):
                 return layout.NO_ROOM
-        for k in range(size):
+        for k in range(size if distance == 0 else 0):
+            store_byte(useful, begin + k, s.allowed[k])
+        for k in range(size if distance > 0 else 0):
             # Conditions on an event before those of the batch rule out nothing.
-            known = s.numbers[k] == 0 or _before(s, begin + k, distance) >= 0
+            known = s.slot_of[begin + k] == 0 or _before(s, begin + k, distance) >= 0
             allowed = s.allowed[k] if known else np.int64(s.masks[load_byte(guards, begin + k)])
             store_byte(useful, begin + k, allowed)
         begin += size
-    _lead_back(s, count, ends, guards, useful, address)
+    _lead_back(s, count, key, ends, guards, useful, address)
     # Where runs wait for a deadline, the events of their key there decide in which order matches are found.
     waits = _waits(s)
     if waits or 4 * control[layout.KEPT] > count:
         _lead_on(s, count, states, waits, guards, useful, address)
         if not waits:
-            _lead_back(s, count, ends, guards, useful, address)
+            _lead_back(s, count, key, ends, guards, useful, address)
     for k in range(8):
         store_word(guards + count, k, np.int64(0))
     for k in range(count):
-        store_byte(guards, k, layout.AS_IT_IS if load_byte(useful, k) != 0 else 0)
-    # Of each key the last row ends what the next event does not continue.
-    for g in range(1, s.groups.shape[0] if ends == 0 and strict else 0):
-        if s.groups[g, layout.G_ROW] >= 0:
-            store_byte(guards, s.groups[g, layout.G_ROW], layout.AS_IT_IS)
-    for k in range(count if strict else 0):
-        if load_byte(guards, k) != 0 and s.before[k] >= 0 and load_byte(guards, np.int64(s.before[k])) == 0:
-            store_byte(guards, k, layout.BEHIND_OTHERS)
+        store_byte(guards, k, load_byte(useful, k) != 0)
+    if numbered:
+        _count_left_out(s, count, ends == 0, guards)
     return layout.SCANNED
+
+
+@part
+def _count_left_out(s, count, goes_on, guards):
+    """Write to `slot_of` how many rows of its key are left out directly before each chosen one.
+
+    If the stream ``goes_on`` the last row of each key is chosen, too, so that none is left out before the next batch.
+    """
+    for g in range(s.groups.shape[0]):
+        if goes_on and g > 0 and s.groups[g, layout.G_ROW] >= 0:
+            store_byte(guards, s.groups[g, layout.G_ROW], 1)
+        s.groups[g, layout.G_ROWS] = 0
+    for k in range(count):
+        g = np.int64(s.slot_of[k])
+        if g > 0:
+            if load_byte(guards, k) != 0:
+                s.slot_of[k], s.groups[g, layout.G_ROWS] = s.groups[g, layout.G_ROWS], 0
+            else:
+                s.groups[g, layout.G_ROWS] += 1
 
 
 @inlined
@@ -115,26 +137,39 @@ def _waits(s):
 
 
 @part
-def _lead_back(s, count, ends, guards, useful, address):
+def _lead_back(s, count, key, ends, guards, useful, address):
     """Clear the ``useful`` moves of rows that do not lead to the end of a match, from the last row on."""
     begin_flow(s, count, ends, address)
-    control, times, last = s.control, window_words(s), np.int64(0)
-    if _waits(s):
+    control, times, last, waits = s.control, window_words(s), np.int64(0), _waits(s)
+    if waits:
         control[layout.LIMIT] = NO_BOUND
     for bit in range(layout.MOVES):
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
             last |= s.leads[n, layout.LEADS_FINAL] << bit
     flows, edges, width = address_of(pointer_to(s.flows, 0)), address_of(pointer_to(s.edges, 0)), s.flows.shape[1]
+    # By key: whether it has cells, and the states that the row behind has ended if it does nothing else.
     for g in range(s.groups.shape[0]):
-        s.groups[g, layout.G_STEPS] = 0
-    for k in range(count - 1, -1, -1):
+        s.groups[g, layout.G_STEPS] = s.groups[g, layout.G_ROWS] = 0
+    k = np.int64(count)
+    while k > 0:
+        k -= 1
+        dead = key == layout.NO_KEYS and not waits and s.groups[1, layout.G_ROWS] == s.kills[0]
+        if dead and k & 7 == 7 and load_word(useful, k >> 3) == 0:
+            k -= 7
+            control[layout.RELEVANT] += 8
+            continue
         g, found = np.int64(s.slot_of[k]), np.int64(0)
         allowed = load_byte(useful, k) if g > 0 else np.int64(0)
-        measure, killed = window_measure(s, k, times), s.kills[load_byte(guards, k)]
+        killed = s.kills[load_byte(guards, k)]
+        control[layout.RELEVANT] += g > 0
+        if allowed == 0 and s.groups[g, layout.G_ROWS] == killed and not waits:
+            store_byte(useful, k, 0)
+            continue
+        measure = window_measure(s, k, times)
         if allowed & last != 0:
             control[layout.LIMIT] = window_bound(s, k, times)
-        control[layout.RELEVANT] += g > 0
         if g > 0 and measure > control[layout.LIMIT] and allowed | killed != 0:
+            s.groups[g, layout.G_ROWS] = killed if allowed == 0 else 0
             known, cells = s.groups[g, layout.G_STEPS] == 1, flows + 8 * width * g
             of = cells if known else edges
             if killed != 0:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
+from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to
 from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
-from cerflow.engine.kernels.scan.contiguous import key_number, key_words, linked
+from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import entries_of
+from cerflow.engine.kernels.scan.texts import entries_of, entry_of
 from cerflow.engine.kernels.scan.values import (
     ONES,
     load_byte,
@@ -23,14 +25,16 @@ from cerflow.engine.kernels.scan.values import (
     store_word,
     sum_of_bytes,
     trailing_zeros,
+    word_of,
 )
-from cerflow.engine.layout import PROGRAM
+from cerflow.engine.kernels.step.guards import words_compare
+from cerflow.engine.layout import EQ, FLOAT, NULL, PROGRAM
 from cerflow.engine.scan import layout
 
 
 @kernel
 def find_rows(address, batch, count, key, begun):
-    """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows; see `narrow` for ``key``.
+    """Say in ``hits`` where matches of consecutive rows end in a batch of ``count`` rows; see `scan.keys` for ``key``.
 
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
     far it has found `FOUND` matches, and the first bytes of ``guards`` are those of the rows before.
@@ -177,7 +181,8 @@ def _choose(s, g, begun, last, hits, chosen):
             bit = load_byte(hits, row >> 3) >> (row & 7) & 1
             store_byte(hits, row >> 3, load_byte(hits, row >> 3) ^ bit << (row & 7))
             s.control[layout.FOUND] -= bit
-            store_byte(chosen, row, layout.AS_IT_IS)
+            store_byte(chosen, row, 1)
+            s.slot_of[row] = 0
             row = np.int64(s.before[row])
         return
     # The first of the steps that go on began longest ago. The last row ends what began in the first ones.
@@ -186,7 +191,8 @@ def _choose(s, g, begun, last, hits, chosen):
         going_on |= 1
     while going_on != 0:
         going_on >>= 1
-        store_byte(chosen, row, layout.AS_IT_IS if going_on != 0 else layout.BEHIND_OTHERS)
+        store_byte(chosen, row, 1)
+        s.slot_of[row] = going_on == 0
         row = np.int64(s.before[row])
 
 
@@ -194,7 +200,7 @@ def _choose(s, g, begun, last, hits, chosen):
 def number_keys(s, begin, count, key, chosen, first):
     """Number the keys of ``count`` rows (0: none) from row ``begin`` on, and find the rows before them.
 
-    ``s`` are the arrays of the scan, ``key`` is as for `narrow`. The ``first`` rows of each key are ``chosen``. Returns
+    ``s`` are the arrays of the scan, ``key`` is as in `scan.keys`. The ``first`` rows of a key are ``chosen``. Returns
     False if there is no room for a key.
     """
     words_at = key_words(s, key)
@@ -213,7 +219,8 @@ def number_keys(s, begin, count, key, chosen, first):
         if g > 0:
             s.before[row] = s.groups[g, layout.G_ROW]
             if s.groups[g, layout.G_ROWS] < first:
-                store_byte(chosen, row, layout.AS_IT_IS)
+                store_byte(chosen, row, 1)
+                s.slot_of[row] = 0
             s.groups[g, layout.G_ROW] = row
             s.groups[g, layout.G_ROWS] += 1
     return True
@@ -253,6 +260,24 @@ def relate(s, n, begin, count):
             if not linked(s, n, begin + k, before):
                 s.allowed[k] &= mask
     return s.control[layout.TEXT] == layout.NO_KEYS
+
+
+@part
+def linked(s, n, row, before):
+    """Whether comparison ``n`` of a ``row`` with one ``before`` holds; also if `TEXT` names a text without room."""
+    if s.links[n, layout.L_KIND] == layout.OF_TEXT:
+        column = s.links[n, layout.L_NOW]
+        one, other = entry_of(s.texts, column, row), entry_of(s.texts, column, before)
+        if one < 0 or other < 0:
+            s.control[layout.TEXT] = column
+            return True
+        return one > 0 and other > 0 and (one == other) == (s.links[n, layout.L_OPERATOR] == EQ)
+    now = word_of(s.columns, s.links[n, layout.L_NOW], row, s.control[layout.FIRST])
+    other = word_of(s.columns, s.links[n, layout.L_BEFORE], before, s.control[layout.FIRST])
+    if s.links[n, layout.L_KIND] == FLOAT:
+        x, y = as_float(now), as_float(other)
+        return not math.isnan(x) and not math.isnan(y) and words_compare(s.links[n, layout.L_OPERATOR], x, y)
+    return now != NULL and other != NULL and words_compare(s.links[n, layout.L_OPERATOR], now, other)
 
 
 @part

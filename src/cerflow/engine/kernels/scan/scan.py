@@ -253,6 +253,19 @@ def write_event(s, row, signature, left_out, address):
     return layout.SCANNED
 
 
+@kernel
+def write_candidates(address):
+    """Write the candidate events; returns what stopped it, as ``scan`` does."""
+    s = scan_at(address)
+    for k in range(s.control[layout.WRITTEN], s.control[layout.CANDIDATES]):
+        row, signature, left_out = s.candidates[k]
+        reason = write_event(s, row, signature, left_out, address)
+        if reason != layout.SCANNED:
+            s.control[layout.WRITTEN] = k
+            return reason
+    return layout.SCANNED
+
+
 @inlined
 def output_words(s, output):
     """Where the words of an ``output`` are, if it is a column of integers as they are; or else 0.

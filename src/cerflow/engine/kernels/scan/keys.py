@@ -1,0 +1,88 @@
+"""The keys of rows: their numbers, by which the events of each key are a stream of their own.
+
+A ``key`` is the number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words
+from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
+from cerflow.engine.kernels.scan.values import load_word, word_of
+from cerflow.engine.scan import layout
+
+
+@inlined
+def key_words(s, key):
+    """Where the words of a ``key`` are, if it is one column of integers as they are; or else 0.
+
+    ``s`` are the arrays of the scan.
+    """
+    single = key == layout.HASHED_KEYS and s.members.shape[1] == 1
+    return output_words(s, s.outputs[0]) if single else np.int64(0)
+
+
+@part
+def group_of(s, row, words_at):
+    """The number of the key of a ``row``, 0 if it has none; -1 if there is no room for it, as `TEXT` says.
+
+    ``s`` are the arrays of the scan; see `key_words` for ``words_at``.
+    """
+    h = np.uint64(0)
+    words = s.members.shape[1]
+    if words_at != 0:
+        s.members[0, 0] = load_word(words_at, row)
+        h = mixed(h, s.members[0, 0])
+    for k in range(words if words_at == 0 else 0):
+        form, column = s.outputs[k, layout.O_FORM], s.outputs[k, layout.O_COLUMN]
+        if form == layout.AS_TEXT:
+            word = entry_of(s.texts, column, row)
+            if word < 0:
+                s.control[layout.TEXT] = column
+                return np.int64(-1)
+            if word == 0:
+                return np.int64(0)
+        else:
+            word = formed(word_of(s.columns, column, row, s.control[layout.FIRST]), form, 0)
+            if is_missing(word, form):
+                return np.int64(0)
+        s.members[0, k] = word
+        h = mixed(h, word)
+    mask = s.slots.shape[0] - 1
+    slot = np.int64(h >> SHIFT) & mask
+    # Half of the table is free.
+    while s.slots[slot] != 0:
+        g = np.int64(s.slots[slot])
+        same = True
+        for k in range(words):
+            same &= s.members[g, k] == s.members[0, k]
+        if same:
+            return g
+        slot = (slot + 1) & mask
+    g = s.control[layout.GROUPS] + 1
+    if g >= s.members.shape[0]:
+        s.control[layout.TEXT] = layout.HASHED_KEYS
+        return np.int64(-1)
+    s.control[layout.GROUPS] = s.slots[slot] = g
+    for k in range(words):
+        s.members[g, k] = s.members[0, k]
+    return g
+
+
+@inlined
+def key_number(s, row, key, words_at):
+    """The number of the key of a ``row``, 0 if it has none; -1 if there is no room for it, as `TEXT` says.
+
+    ``s`` are the arrays of the scan, ``key`` is as above; see `key_words` for ``words_at``.
+    """
+    if key == layout.NO_KEYS:
+        return np.int64(1)
+    if key == layout.HASHED_KEYS:
+        return group_of(s, row, words_at)
+    g = entry_of(s.texts, key, row)
+    if g < 0 or g >= s.groups.shape[0]:
+        s.control[layout.TEXT] = key
+        return np.int64(-1)
+    return g
