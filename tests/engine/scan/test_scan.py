@@ -269,10 +269,10 @@ def test_nodes_are_forgotten_where_there_are_too_many(monkeypatch):
     steps = " ; ".join(f"(A AS x{k} FILTER x{k}.c{k} = 1)" for k in range(11))
     (batch,) = pa.Table.from_pylist(rows).to_batches()
     scanning, evaluating = readers(program_of(f"SELECT * WHERE {steps}", batch.schema))
-    before = scanning._scan._decisions
+    before = scanning.scan._decisions
     for first in (0, 1 << 11):
         assert shown(scanning, batch, first) == shown(evaluating, batch, first)
-    assert scanning._scan._decisions is not before
+    assert scanning.scan._decisions is not before
 
 
 @pytest.mark.parametrize("room", [1, 1 << 17])
