@@ -18,7 +18,7 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.reader import EventReader
-from cerflow.engine.layout import NO_BOUND, EventArrays
+from cerflow.engine.layout import NO_BOUND, NULL, EventArrays
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.language.condition import And, Attribute, Comparison, Literal
@@ -445,3 +445,30 @@ def test_decimals_are_the_numbers_that_they_write(digits, scale):
         assert query.match(table).count() == query.match(table, runner="semantics").count()
     (first,) = cerflow.parse(f"SELECT * WHERE B AS x FILTER x.v = {literals[0]}").match(table.slice(0, 1))
     assert first["events"][0]["v"] == values[1]
+
+
+@pytest.mark.parametrize(
+    ("query", "carried"),
+    [
+        ("(A AS x ; B AS y) FILTER y.v > x.v WITHIN 9 [t]", None),
+        ("(A AS x ; B AS y) FILTER y.v - x.v > 3 PARTITION BY k WITHIN 9 [t]", None),
+        ("(A AS x : B AS y ; C AS z) FILTER z.v > x.v PARTITION BY k", None),
+        ("(A AS x : B AS y) FILTER y.v > x.v PARTITION BY k", None),
+        ("A : B : C", None),
+        ("(A AS x ; B AS y) NOT FOLLOWED BY C FOR 5 MILLISECONDS PARTITION BY k", NULL),
+        ("A NOT FOLLOWED BY B FOR 5 MILLISECONDS PARTITION BY k", NULL),
+        ("(A ; B AS b ; C) FILTER abs(b.v) > 2", None),
+    ],
+)
+def test_scans_of_one_query_share_no_array_that_they_change(query, carried):
+    """They may run in two threads."""
+    drawn, size = np.random.default_rng(1), 2_000
+    columns = {"type": drawn.choice(list("ABCD"), size), "k": drawn.choice(["p", "q", "r"], size)}
+    (batch,) = pa.table({**columns, "v": drawn.integers(0, 9, size), "t": np.arange(size)}).to_batches()
+    plan = Plan(cerflow.parse(f"SELECT * WHERE {query}").tree, Schema(batch.schema, time="t"))
+    scan, other = plan.begin_scan(), plan.begin_scan()
+    before = {name: array.copy() for name, array in other.room.arrays._asdict().items()}
+    for first in (0, size):
+        scan.read(batch, first, carried=carried)
+    changed = [name for name, array in other.room.arrays._asdict().items() if not np.array_equal(array, before[name])]
+    assert not changed

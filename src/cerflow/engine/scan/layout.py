@@ -187,9 +187,9 @@ CELL_WORDS = 3
 PLACE_WAITS, PLACE_MET, PLACE_MET_LIMIT, PLACE_OPEN, PLACE_OPEN_LIMIT = range(5)
 PLACE_WORDS = 5
 # Columns of ScanArrays.values: as in outputs, then how it is read: turned around if less is more; as what runs have, or
-# as a limit that they must be beyond, or at
-VALUE_TURN = 7
-VALUE_WORDS = 8
+# as a limit that they must be beyond, or at; and where its words are, if they are those of a column (else 0)
+VALUE_TURN, VALUE_DATA = 7, 8
+VALUE_WORDS = 9
 TURNED_AROUND, A_LIMIT, INCLUSIVE = 1, 2, 4
 #: What runs have at most where no value is, which is beyond no limit of a check.
 NOTHING = -(2**63) + 2

@@ -264,7 +264,7 @@ class _LeadsBuilder:
         row = list(self.columns[column])
         if row[layout.O_FORM] == layout.AS_FLOAT:
             row[layout.O_FORM] = layout.AS_ORDER
-        return [*row, turn]
+        return [*row, turn, 0]
 
     def _steps(self, move: Move, checks: Sequence[_Check]) -> Iterator[tuple[int, int, int]]:
         """The rows of `ScanArrays.lead_steps` of a move: one for each cell of its target and of its source."""

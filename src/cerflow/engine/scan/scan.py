@@ -35,7 +35,7 @@ _PAUSE = 7
 _CHANGED = (
     *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "candidates", "groups", "members", "slots"),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
-    "wide",
+    *("wide", "edges", "limits", "values"),
 )
 
 

@@ -12,7 +12,14 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
 from cerflow.engine.kernels.scan.scan import formed
-from cerflow.engine.kernels.scan.values import leading_zeros, load_word, store_word, trailing_zeros, word_of
+from cerflow.engine.kernels.scan.values import (
+    leading_zeros,
+    load_word,
+    store_word,
+    trailing_zeros,
+    word_of,
+    words_at_once,
+)
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
 
@@ -26,8 +33,14 @@ def value_at(s, value, row, address):
 
     ``s`` are the arrays of the scan at ``address``.
     """
-    column, turn = s.values[value, layout.O_COLUMN], s.values[value, layout.VALUE_TURN]
-    if column >= 0:
+    column, turn, data = (
+        s.values[value, layout.O_COLUMN],
+        s.values[value, layout.VALUE_TURN],
+        s.values[value, layout.VALUE_DATA],
+    )
+    if data != 0:
+        word = load_word(data, row)
+    elif column >= 0:
         word = word_of(s.columns, column, row, s.control[layout.FIRST])
     else:
         code, end = s.values[value, layout.O_CODE], s.values[value, layout.O_CODE_END]
@@ -47,8 +60,12 @@ def value_at(s, value, row, address):
 def begin_cells(s, count, edge, address):
     """Write to ``edges`` what runs must have to go on behind a batch of ``count`` rows, later than a start ``edge``.
 
-    ``s`` are the arrays of the scan at ``address``. Returns a measure up to which no event leads to one behind.
+    Finds the words of values, too. ``s`` are the arrays of the scan at ``address``. Returns a measure up to which no
+    event leads to one behind.
     """
+    for value in range(s.values.shape[0]):
+        column = s.values[value, layout.O_COLUMN]
+        s.values[value, layout.VALUE_DATA] = words_at_once(s.columns, column) if column >= 0 else 0
     states, least, measured = s.places.shape[0], np.int64(NOWHERE), s.reach[0, layout.O_COLUMN]
     for c in range(s.cells.shape[0]):
         which = s.cells[c, layout.CELL_EDGE]
