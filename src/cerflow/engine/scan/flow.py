@@ -52,13 +52,14 @@ class Flow:
 class ByKey:
     """How keys are told apart, each of which is a stream of its own.
 
-    ``waits`` says that deadlines end runs, ``counted`` that it matters how many events of a key are left out.
+    ``waits`` says that deadlines end runs, ``counted`` what it matters of events of a key that are left out: `NEITHER`,
+    `WHETHER` or `HOW_MANY`.
     ``key``, ``links`` and ``texts`` are as in `cerflow.engine.scan.contiguous.Contiguity`, but the bits of links are
     those of moves in `ScanArrays.leads`.
     """
 
     waits: bool
-    counted: bool
+    counted: int
     key: int
     links: Sequence[Sequence[int]]
     texts: frozenset[int]
@@ -130,11 +131,12 @@ def _by_key(
         consumed = tables.arrays.options[engine_layout.O_CONSUME]
         if tables.counted or tables.reached or consumed or tables.transducer.window is not None:
             return "deadlines, and another window, CONSUME, or events that all count"
-        return ByKey(True, False, key, (), texts_of(keys, ()))
+        return ByKey(True, layout.NEITHER, key, (), texts_of(keys, ()))
     if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(leads.states):
         return "the first event of a key counts"
     links = Links(tables, outputs, to).rows(leads.of_moves)[0]
-    return ByKey(False, tables.counted, key, links, texts_of(keys, links))
+    counted = layout.HOW_MANY if any(isinstance(w, CountWindow) for w in windows) else layout.WHETHER
+    return ByKey(False, counted if tables.counted else layout.NEITHER, key, links, texts_of(keys, links))
 
 
 def _passing(tables: TransducerTables) -> Window | None:

@@ -144,13 +144,15 @@ AS_INT, AS_FLOAT, AS_TEXT, AS_NULL, AS_ORDER, AS_BOUND, AS_FLOAT_BOUND = range(7
 X_TEXT, X_ENTRY, X_PLACE, X_EVENT = range(4)
 
 # Columns of ScanArrays.candidates, the relevant ones among the chosen rows: row, signature, and how many events of the
-# key are left out directly before it
+# key are left out directly before it, or only whether any is
 B_ROW, B_SIGNATURE, B_LEFT_OUT = range(3)
 CANDIDATE_WORDS = 3
 # Columns of ScanArrays.groups, by entry of the key: the last row of it so far (-1: none), the steps of a match that it
 # may be, and how many rows there are so far
 G_ROW, G_STEPS, G_ROWS = range(3)
 GROUP_WORDS = 3
+# What it matters of events of a key that are left out: nothing, whether there are any directly before one, how many
+NEITHER, WHETHER, HOW_MANY = range(3)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, comparisons with events before: operator and kind as in atoms (or OF_TEXT), column of

@@ -309,7 +309,7 @@ class BatchScan:
         self._scan(exported, batch, 0, batch.num_rows)
         candidates = self.room.arrays.candidates[: control[layout.CANDIDATES]]
         through = self._through
-        counted = through is None or (through.by_key is not None and through.by_key.counted)
+        counted = through is None or (through.by_key is not None and through.by_key.counted != layout.NEITHER)
         candidates[:, layout.B_LEFT_OUT] = self.room.arrays.slot_of[candidates[:, layout.B_ROW]] if counted else 0
         self.room.make_room(control[layout.COUNT] + control[layout.CANDIDATES])
         while (reason := write_candidates(self.room.shared.address)) != layout.SCANNED:

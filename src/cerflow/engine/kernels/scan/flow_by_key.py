@@ -29,9 +29,9 @@ from cerflow.engine.scan import layout
 def flow_by_key(address, batch, count, key, counted, states, ends):
     """Choose the rows of a batch of ``count`` rows that a match may need, where events end runs of their key.
 
-    Matches, ``states``, whether the stream ``ends`` are as for `flow`, and ``key`` as in `scan.keys`. If events of keys
-    are ``counted``, `slot_of` says in the end how many are left out before each chosen row. The bytes of `guards` say
-    which rows these are, as those of `find_rows` do. Returns what stopped it, as ``scan`` does; it begins with 0 in
+    Matches, ``states``, whether the stream ``ends`` are as for `flow`, ``key`` as in `scan.keys`. In the end the bytes
+    of `guards` say which rows are chosen, as those of `find_rows` do, and `slot_of` what ``counted`` asks of the events
+    of a key that are left out directly before each. Returns what stopped it, as ``scan`` does; it begins with 0 in
     `ROW`, and has to begin there again if numbers of keys have changed.
     """
     s = scan_at(address)
@@ -40,7 +40,7 @@ def flow_by_key(address, batch, count, key, counted, states, ends):
     guards, useful = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.useful, 0))
     words_at = key_words(s, key)
     # Every event of a key may end some states. Without keys positions tell which events are neighbours.
-    numbered = counted != 0 or (s.kills[0] != 0 and key != layout.NO_KEYS)
+    numbered = counted != layout.NEITHER or (s.kills[0] != 0 and key != layout.NO_KEYS)
     begin, control[layout.TEXT], distance = control[layout.ROW], layout.NO_KEYS, np.int64(0)
     for n in range(s.links.shape[0]):
         distance = max(distance, s.links[n, layout.L_DISTANCE])
@@ -95,13 +95,13 @@ def flow_by_key(address, batch, count, key, counted, states, ends):
     for k in range(count):
         store_byte(guards, k, load_byte(useful, k) != 0)
     if numbered:
-        _count_left_out(s, count, ends == 0, guards)
+        _count_left_out(s, count, counted, ends == 0, guards)
     return layout.SCANNED
 
 
 @part
-def _count_left_out(s, count, goes_on, guards):
-    """Write to `slot_of` how many rows of its key are left out directly before each chosen one.
+def _count_left_out(s, count, counted, goes_on, guards):
+    """Write to `slot_of` what ``counted`` asks of the rows of a key that are left out directly before each chosen one.
 
     If the stream ``goes_on`` the last row of each key is chosen, too, so that none is left out before the next batch.
     """
@@ -109,7 +109,11 @@ def _count_left_out(s, count, goes_on, guards):
         if goes_on and g > 0 and s.groups[g, layout.G_ROW] >= 0:
             store_byte(guards, s.groups[g, layout.G_ROW], 1)
         s.groups[g, layout.G_ROWS] = 0
-    for k in range(count):
+    for k in range(count if counted == layout.WHETHER else 0):
+        if load_byte(guards, k) != 0:
+            before = np.int64(s.before[k])
+            s.slot_of[k] = before >= 0 and load_byte(guards, before) == 0
+    for k in range(count if counted == layout.HOW_MANY else 0):
         g = np.int64(s.slot_of[k])
         if g > 0:
             if load_byte(guards, k) != 0:
