@@ -269,34 +269,33 @@ class Driver:
             return self._push_rows(as_batch(event, self._columns))
         self._amid = True
         found = self._take_one(values, takers) if takers else {}
-        self._amid = False
         if found is None:
             # The checker refuses it as a batch of one event; queries have not processed it.
+            self._amid = False
             return self._push_rows(as_batch(event, self._columns))
         checker.numbered += 1
         checker.latest = None if single.time_column is None else values[single.time_column]
+        self._amid = False
         return found
 
     def _take_one(self, values: Mapping[str, Any], takers: Sequence[Taker]) -> dict[str, list[Part]] | None:
         position = self.checker.numbered
         found: dict[str, list[Part]] = {}
         kept: EventStore | None = None
-        for name, machine, singles, satisfied in takers:
-            events = singles.read(values, position, satisfied)
-            if events is None and machine.deadlines is None:
-                continue
+        refused: list[int] = []
+        # First all read, as what each of the two needs stays in the caches.
+        read = [(name, machine, singles.read(values, position, own), own) for name, machine, singles, own in takers]
+        for name, machine, events, own in read:
             if events is not None and machine.store is not kept:
                 kept = machine.store
                 kept.add_one(position, values)
             if machine.deadlines is not None:
-                found[name] = machine.take_one(events, values, position, satisfied)
-            else:
-                assert events is not None
-                refused: list[int] = []
+                found[name] = machine.take_one(events, values, position, own)
+            elif events is not None:
                 found[name] = machine.advance(events, 1, refused.append)
-                if refused:
-                    machine.store.drop_last()
-                    return None
+        if refused and kept is not None:
+            kept.drop_last()
+            return None
         for store in self._kept:
             if store.wants_cleaning:
                 self.forget(wanted=True)
