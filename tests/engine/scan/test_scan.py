@@ -472,3 +472,34 @@ def test_scans_of_one_query_share_no_array_that_they_change(query, carried):
         scan.read(batch, first, carried=carried)
     changed = [name for name, array in other.room.arrays._asdict().items() if not np.array_equal(array, before[name])]
     assert not changed
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "(A AS a : EVENT AS b : EVENT AS c) FILTER {other} AND c.u = 'r'",
+        "(A AS a : EVENT AS b : EVENT AS c) FILTER {other} AND c.u = 'r' PARTITION BY k",
+        "(A AS a : EVENT AS b : EVENT AS c) FILTER {other} AND c.u = 'r' WITHIN 40 [t]",
+        "(A AS a : EVENT AS b ; EVENT AS c) FILTER {other} AND c.u = 'r' PARTITION BY k WITHIN 40 [t]",
+        "(EVENT AS b ; EVENT AS c) FILTER {other} AND c.u = 'r' PARTITION BY k WITHIN 9 [t]",
+        "A NOT FOLLOWED BY (EVENT AS b FILTER {other}) FOR 5 MILLISECONDS PARTITION BY k",
+        "(A ; C) NOT FOLLOWED BY (EVENT AS b FILTER {other}) FOR 5 MILLISECONDS PARTITION BY k",
+        "(A ; B) UNLESS (D AS b FILTER {other}) PARTITION BY k WITHIN 9 [t]",
+    ],
+)
+@pytest.mark.parametrize("other", ["NOT (b.s = 'x' AND b.u = 'p')", "(b.s = 'x' OR b.u LIKE '%p')", "b.s != b.u"])
+def test_conditions_on_two_texts_are_known_wherever_rows_are_ruled_out(monkeypatch, query, coded, other):
+    drawn, size = np.random.default_rng(1), 2_000
+    columns = {"type": list("ABCD"), "s": ["x", "y", "a long text that is no key"], "u": ["p", "q", "r", "x"]}
+    texts = {name: pa.array(drawn.choice(some, size)) for name, some in columns.items()}
+    texts = {name: text.dictionary_encode() if coded else text for name, text in texts.items()}
+    table = pa.table({**texts, "k": drawn.integers(0, 3, size), "t": np.arange(size)})
+    found = []
+    for rows in (1 << 30, 1):
+        monkeypatch.setattr(limits, "NARROWED_ROWS", rows)
+        parsed = cerflow.parse(f"SELECT * WHERE {query.format(other=other)}")
+        matches = parsed.match(table, time="t")
+        found.append((matches.count(), matches.sample(5, seed=1).to_pylist() if matches.count() else []))
+    assert found[0] == found[1]
+    assert found[0][0] > 0 or "!=" in other or "UNLESS" in query

@@ -64,8 +64,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     OVERLAP,  # the rows at its end whose windows go on behind it
     TURN,  # the measure up to which the keys in the second half of `entered` do not count
     TURNED,  # the row where that was set
-) = range(36)
-CONTROLS = 36
+    UNJUDGED,  # whether a program has asked about a text of column TEXT that is not known yet: its class, or no room
+) = range(37)
+CONTROLS = 37
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 

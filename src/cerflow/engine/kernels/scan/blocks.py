@@ -143,6 +143,9 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
             if not programs and s.tests[s.decided[n, layout.D_TEST], layout.K_KIND] == layout.RUN:
                 continue
             _decide(s, n, begin, count, guards, address)
+            if s.control[layout.UNJUDGED] != 0:
+                reason, s.control[layout.UNJUDGED] = s.control[layout.UNJUDGED], 0
+                return reason
     return reason
 
 

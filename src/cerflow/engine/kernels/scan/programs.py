@@ -11,13 +11,24 @@ from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import truth_of, word_of
 from cerflow.engine.kernels.step.bytecode import binary, unary
-from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, NULL
 from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
-from cerflow.engine.scan.layout import C_CONDITION, C_FACTOR, C_LAYOUT, FIRST, TRUTH
+from cerflow.engine.scan.layout import (
+    C_CONDITION,
+    C_FACTOR,
+    C_LAYOUT,
+    FIRST,
+    NO_CLASS,
+    NO_ROOM,
+    T_JUDGED,
+    TEXT,
+    TRUTH,
+    UNJUDGED,
+)
 
 
 def compute(address, start, stop, row):
-    """The result of the instructions ``[start, stop)`` for a row."""
+    """The result of the instructions ``[start, stop)`` for a row; see `UNJUDGED` for texts that are not known yet."""
     s = scan_at(address)
     stack = s.stack
     top = 0
@@ -27,7 +38,12 @@ def compute(address, start, stop, row):
         if opcode == COLUMN:
             if s.columns[argument, C_LAYOUT] == TRUTH:
                 t = s.columns[argument, C_FACTOR]
-                stack[top] = truth_of(s.texts, t, entry_of(s.texts, t, row), s.columns[argument, C_CONDITION])
+                entry = entry_of(s.texts, t, row)
+                if 0 <= entry < s.texts[t, T_JUDGED]:
+                    stack[top] = truth_of(s.texts, t, entry, s.columns[argument, C_CONDITION])
+                else:
+                    s.control[TEXT], s.control[UNJUDGED] = t, NO_ROOM if entry < 0 else NO_CLASS
+                    stack[top] = NULL
             else:
                 stack[top] = word_of(s.columns, np.int64(argument), row, s.control[FIRST])
             top += 1
