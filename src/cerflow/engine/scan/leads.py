@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
+from math import prod
 from operator import or_
 from typing import NamedTuple
 
@@ -117,7 +118,11 @@ class _LeadsBuilder:
         deadlines, initial = self._deadlines(), self.tables.transducer.initial
         if isinstance(deadlines, str):
             return deadlines
-        if deadlines and not (self.relevant.apart and all(frozenset() in self.tables.moves.loops[q] for q in initial)):
+        moves = self.tables.moves
+        free = all(frozenset() in moves.loops[q] for q in initial)
+        # Otherwise the guards do not say which events end the waiting of runs (see `relevant_guards`).
+        told = all(frozenset() in loops or prod(map(len, loops)) <= layout.GUARDS for loops in moves.waiting)
+        if deadlines and not (self.relevant.apart and told and free):
             return "deadlines, and too many different conditions"
         checks = {move.number: list(self._checks(move)) for move in self.moves}
         cells = self._cells(checks, deadlines.values())
