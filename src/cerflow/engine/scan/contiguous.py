@@ -132,6 +132,13 @@ def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list
     return rows
 
 
+def code_of(output: Sequence[int], code: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The instructions for a row of `ScanArrays.outputs`: to read a column, or some of all the ``code``."""
+    if output[layout.O_COLUMN] >= 0:
+        return [[opcodes.COLUMN, output[layout.O_COLUMN]]]
+    return [list(step) for step in code[output[layout.O_CODE] : output[layout.O_CODE_END]]]
+
+
 def stack_of(links: Sequence[Sequence[int]]) -> int:
     """A bound on the values that the programs of links hold at once."""
     programs = [link for link in links if link[layout.L_OPERATOR] == engine_layout.PROGRAM]
@@ -344,11 +351,8 @@ class Links:
         output = self._outputs.get(column)
         if output is None or output[layout.O_FORM] not in (layout.AS_INT, layout.AS_FLOAT):
             return None
-        own = [[opcodes.COLUMN, output[layout.O_COLUMN]]]
-        if output[layout.O_COLUMN] < 0:
-            own = [list(step) for step in self._to.code[output[layout.O_CODE] : output[layout.O_CODE_END]]]
         code: list[tuple[int, int]] = []
-        for opcode, argument in own:
+        for opcode, argument in code_of(output, self._to.code):
             if opcode == opcodes.COLUMN:
                 if argument >> layout.COLUMN_BITS or self._to.rows[argument][layout.C_LAYOUT] == layout.TRUTH:
                     return None

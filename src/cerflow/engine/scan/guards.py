@@ -91,6 +91,11 @@ def _open(by_test: _ByTest, satisfied: frozenset[int]) -> int:
     return found
 
 
+def are_told(loops: Iterable[frozenset[int]]) -> bool:
+    """Whether guards say how all of some ``loops`` fail: there are no more ways than guards."""
+    return prod(map(len, loops)) <= layout.GUARDS
+
+
 def relevant_guards(tables: TransducerTables, by_text: frozenset[int], compared: frozenset[int]) -> Guards | None:
     """The guards of relevant events; None if all are. An event for which no guard may hold is not relevant, unless
     the events of each key are counted.
@@ -103,8 +108,7 @@ def relevant_guards(tables: TransducerTables, by_text: frozenset[int], compared:
     for loops in moves.waiting:
         if frozenset() not in loops:
             # Of each loop some test fails. Where that may be one of many, nothing is said.
-            many = prod(map(len, loops)) > layout.GUARDS
-            for failed in product(*(() if many else loops)):
+            for failed in product(*(loops if are_told(loops) else ())):
                 found[frozenset(), frozenset(failed)] = None
     if tables.counted:
         return Guards(list(found), _bits(tables, list(found)), narrows=False, decides=False)
@@ -125,7 +129,7 @@ def guards_of_absence(
 
     ``by_block`` are the tests that blocks of rows are asked for. None if there are too many.
     """
-    if prod(map(len, loops)) > layout.GUARDS:
+    if not are_told(loops):
         return None
     ends = dict.fromkeys((frozenset[int](), frozenset(failed)) for failed in product(*loops))
     guards = [*((needs, frozenset[int]()) for needs in opening), *ends]

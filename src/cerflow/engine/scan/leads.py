@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from math import prod
 from operator import or_
 from typing import NamedTuple
 
@@ -21,9 +20,9 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.contiguous import rows_of_move
+from cerflow.engine.scan.contiguous import code_of, rows_of_move
 from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.guards import ALL, Guards
+from cerflow.engine.scan.guards import ALL, Guards, are_told
 from cerflow.engine.scan.sums import Limit, limits_of
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -120,8 +119,8 @@ class _LeadsBuilder:
             return deadlines
         moves = self.tables.moves
         free = all(frozenset() in moves.loops[q] for q in initial)
-        # Otherwise the guards do not say which events end the waiting of runs (see `relevant_guards`).
-        told = all(frozenset() in loops or prod(map(len, loops)) <= layout.GUARDS for loops in moves.waiting)
+        # Guards must say which events end the waiting of runs.
+        told = all(frozenset() in loops or are_told(loops) for loops in moves.waiting)
         if deadlines and not (self.relevant.apart and told and free):
             return "deadlines, and too many different conditions"
         checks = {move.number: list(self._checks(move)) for move in self.moves}
@@ -172,9 +171,7 @@ class _LeadsBuilder:
         key = limit._replace(slot=0, greatest=False)
         if key not in self.combined:
             row, code, constants = list(self.columns[limit.column]), self.read.code, self.read.constants
-            own = [[opcodes.COLUMN, row[layout.O_COLUMN]]]
-            if row[layout.O_COLUMN] < 0:
-                own = [list(step) for step in code[row[layout.O_CODE] : row[layout.O_CODE_END]]]
+            own = code_of(row, code)
             constants.append(int(np.array(limit.constant).view(np.int64)))
             both = [own, [[opcodes.CONSTANT, len(constants) - 1]]]
             start = len(code)
