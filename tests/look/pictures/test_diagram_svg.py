@@ -1,5 +1,6 @@
 """Pictures of diagrams: complete, self-contained, nothing outside, whatever the names."""
 
+import math
 import random
 import sys
 from collections import Counter
@@ -16,7 +17,7 @@ from cerflow.language.formula import As, EventType, Sequence
 from cerflow.look.pictures.diagram import Arrow, Diagram, Piece, Vertex, plain, with_words
 from cerflow.look.pictures.diagram_svg import to_svg
 from support.generators.queries import formulas
-from support.pictures import groups, read_svg, texts, titles
+from support.pictures import extent, groups, read_svg, texts, titles
 from support.runners import examples
 
 pytest.importorskip("pygraphviz")
@@ -68,23 +69,24 @@ def test_arrows_meet_their_states():
     vertices = [Vertex("a", begins=True), Vertex("a long name of a state"), Vertex("box", ends=True, box=True)]
     arrows = [Arrow(s, t, ((Piece("x"),),)) for s in range(3) for t in range(3)]
     root = read_svg(to_svg(Diagram("test", "q", vertices, arrows)))
-    shapes = {g[0].text: next(e for e in g if e.tag.endswith(("circle", "rect"))) for g in groups(root, "cf-vertex")}
+    shapes = {
+        g[0].text: extent(next(e for e in g if e.tag.endswith(("circle", "path")))) for g in groups(root, "cf-vertex")
+    }
 
-    def near(x, y, shape):
-        if shape.tag.endswith("circle"):
-            centre = float(shape.get("cx")), float(shape.get("cy"))
-            return abs(((x - centre[0]) ** 2 + (y - centre[1]) ** 2) ** 0.5 - float(shape.get("r"))) < 1
-        left, top, width, height = (float(shape.get(name)) for name in ("x", "y", "width", "height"))
-        dx, dy = max(left - x, 0, x - left - width), max(top - y, 0, y - top - height)
-        inside = left + 1 < x < left + width - 1 and top + 1 < y < top + height - 1
-        return dx < 1 and dy < 1 and not inside
+    def near(points, name):
+        """Whether one of the points lies at the edge of a state, and none within it."""
+        xs, ys = zip(*shapes[name])
+        away = [max(min(xs) - x, x - max(xs), min(ys) - y, y - max(ys)) for x, y in points]
+        middle, size = ((max(xs) + min(xs)) / 2, (max(ys) + min(ys)) / 2), (max(xs) - min(xs)) / 2
+        if len(name) == 1:  # it is round
+            away = [math.dist(middle, point) - size for point in points]
+        return -1 < min(away) < 2
 
-    ways = [(a.source, a.target) for a in arrows if a.source != a.target]
-    for (source, target), group in zip(ways, groups(root, "cf-arrow")):
-        way = next(e for e in group if e.tag.endswith("path")).get("d").replace("M", "").replace("C", "").split()
-        first, last = (tuple(map(float, point.split(","))) for point in (way[0], way[-1]))
-        assert near(*first, shapes[vertices[source].name])
-        assert near(*last, shapes[vertices[target].name])
+    for arrow, group in zip(arrows, groups(root, "cf-arrow")):
+        (way,) = (extent(e) for e in group if e.tag.endswith("path"))
+        (head,) = (extent(e) for e in group if e.tag.endswith("polygon"))
+        assert near(way[:1], vertices[arrow.source].name)
+        assert near(head, vertices[arrow.target].name)
 
 
 def test_odd_names_stay_names():

@@ -1,25 +1,37 @@
-"""A diagram as SVG: states from left to right, guards shortened, the arrows that complete a match set off."""
+"""A diagram as SVG, which Graphviz draws as a library in this process: states from left to right, guards shortened.
+
+Graphviz gets the sizes of texts alone, so that a picture depends neither on installed fonts nor on odd names. Its
+shapes become those of a sheet, by their classes, and the texts are written where it has left room.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from math import ceil
+from threading import Lock
+from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex, arrows_in_words, plain, with_words
-from cerflow.look.pictures.layout import Curve, Extent, Size, laid_out
-from cerflow.look.pictures.svg import LINE, Sheet, Theme, shortened, text_width, wrapped
+from cerflow.base import limits
+from cerflow.base.errors import PictureError
+from cerflow.look.pictures.diagram import Arrow, Diagram, arrows_in_words, plain, with_words
+from cerflow.look.pictures.svg import LINE, Point, Sheet, Texts, Theme, shortened, text_width, wrapped
 
-_RADIUS = 20.0
-#: Height of a loop beyond its state.
-_LOOP = 24.0
-#: Letters of a line on an arrow, and lines of one guard; the rest is shown when the pointer rests on it.
-_LETTERS, _LINES = 30, 4
+#: The diameter of a state with a short name.
+_ROUND = 40
+#: Letters of a line on an arrow, and the most lines of one guard; the rest is shown when the pointer rests on it.
+_LETTERS, _MOST = 30, 4
 #: Letters of a line of a caption.
 _CAPTION = 72
-
 _CLASSES = {"guard": "", "labels": "cf-labels", "write": "cf-write"}
-
-#: Lines of texts with their classes.
-_Shown = list[list[tuple[str, str]]]
+#: Fills the room of a text, by which it is found.
+_ROOM = "#fefefe"
+_Lines = Sequence[Texts]
+#: The numbers of two vertices, and whether arrows between them mark events.
+_Way = tuple[int, int, bool]
+#: Graphviz keeps its state in global variables.
+_ONE_AT_A_TIME = Lock()
 
 
 def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
@@ -28,136 +40,53 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
     ``theme`` is ``"light"``, ``"dark"``, or ``"auto"``, which follows the page or the system. Raises `PictureError` if
     the diagram is too large or the layout engine is not installed, `ArgumentError` for another theme.
     """
-    return str(_Drawing(with_words(diagram) if diagram.kind == "transducer" else diagram, title, theme).sheet)
-
-
-class _Drawing:
-    """A picture under construction."""
-
-    def __init__(self, diagram: Diagram, title: str, theme: Theme) -> None:
-        self.diagram = diagram
-        self.texts = [_texts(arrow) for arrow in diagram.arrows]
-        # Arrows side by side are bundled, those that mark events apart. Of loops, these are below their vertex.
-        self.loops: dict[tuple[int, bool], list[int]] = {}
-        bundled: dict[tuple[int, int, bool], list[int]] = {}
-        for k, arrow in enumerate(diagram.arrows):
-            if arrow.source == arrow.target:
-                self.loops.setdefault((arrow.source, arrow.marks), []).append(k)
-            else:
-                bundled.setdefault((arrow.source, arrow.target, arrow.marks), []).append(k)
-        bundles = [(source, target, self._room(arrows)) for (source, target, _), arrows in bundled.items()]
-        self.places = [self._place(k) for k in range(len(diagram.vertices))]
-        centres, curves, begins = laid_out(diagram, self.places, bundles)
-        self.sheet = Sheet(title or diagram.kind, theme, arrows_in_words(diagram))
-        for curve in begins:
-            self._shaft(curve, self.sheet.group("cf-begin"))
-        for arrows, curve in zip(bundled.values(), curves):
-            self._bundle(arrows, curve)
-        for k, centre in enumerate(centres):
-            self._vertex(k, *centre)
-        self._caption()
-
-    def _caption(self) -> None:
-        left, y = self.sheet.left, self.sheet.bottom + LINE
-        for one in self.diagram.caption:
-            for k, line in enumerate(wrapped(one, _CAPTION)):
-                name, colon, meaning = line.partition(": ") if k == 0 else ("", "", line)
-                pieces = [(name + colon, "cf-bold"), (meaning, "")]
-                self.sheet.text(left, y + LINE / 2, pieces, self.sheet.root)
-                y += LINE
-
-    # -- vertices
-
-    def _place(self, k: int) -> Extent:
-        vertex = self.diagram.vertices[k]
-        lines = _names(vertex)
-        round = len(lines) == 1 and len(lines[0]) <= 4 and not vertex.box
-        width = height = 2 * _RADIUS
-        if not round:
-            width, height = max(map(text_width, lines)) + 24, max(height, LINE * len(lines) + 16)
-        above, below = (self._loop_room(k, marks) for marks in (False, True))
-        return Extent(width, height, round, above[1], below[1], max(above[0], below[0]))
-
-    def _loop_room(self, vertex: int, marks: bool) -> Size:
-        loops = self.loops.get((vertex, marks), [])
-        width, height = self._room(loops)
-        return (max(2 * _RADIUS, width), _LOOP + height) if loops else (0.0, 0.0)
-
-    def _room(self, arrows: list[int]) -> Size:
-        """The size of the texts of arrows in a stack."""
-        rooms = [_room(self.texts[k]) for k in arrows]
-        return max((width for width, _ in rooms), default=0.0), sum(height for _, height in rooms)
-
-    def _vertex(self, k: int, x: float, y: float) -> None:
-        vertex, place, sheet = self.diagram.vertices[k], self.places[k], self.sheet
-        for marks in (False, True):
-            self._draw_loops(k, marks, x, y)
+    diagram = with_words(diagram) if diagram.kind == "transducer" else diagram
+    sheet = Sheet(title or diagram.kind, theme, arrows_in_words(diagram))
+    of_vertices: list[_Lines] = [
+        [[(line, "cf-bold")] for line in shortened(vertex.name, 28, 4)] for vertex in diagram.vertices
+    ]
+    # Arrows side by side share their way, and their texts stand in a stack.
+    ways = [(arrow.source, arrow.target, arrow.marks) for arrow in diagram.arrows]
+    of_ways: dict[_Way, _Lines] = {way: [] for way in ways}
+    stacked = []
+    for arrow, way in zip(diagram.arrows, ways):
+        lines = _texts(arrow)
+        stacked.append((len(of_ways[way]), lines))
+        of_ways[way] = [*of_ways[way], *lines]
+    drawn = _drawn(diagram, of_vertices, of_ways)
+    for k, vertex in enumerate(diagram.vertices):
+        if vertex.begins:
+            _take(sheet, drawn[f"b{k}"], sheet.group("cf-begin"), ())
+    for arrow, way, (first, lines) in zip(diagram.arrows, ways, stacked):
+        group = sheet.group(_kind(arrow, diagram), "\n".join(plain(line) for line in arrow.lines))
+        _take(sheet, drawn[str(way)], group, lines, first, len(of_ways[way]))
+    for k, vertex in enumerate(diagram.vertices):
         kind = "cf-vertex cf-end" if vertex.ends else "cf-vertex"
-        group = sheet.group(f"{kind} {vertex.role}".rstrip(), vertex.name)
-        for inset in (0, 4) if vertex.ends else (0,):
-            if place.round:
-                sheet.circle(x, y, _RADIUS - inset, "cf-shape", group)
-                continue
-            left, top = x - place.width / 2 + inset, y - place.height / 2 + inset
-            size = place.width - 2 * inset, place.height - 2 * inset
-            sheet.rect(left, top, *size, "cf-shape", group, (6 if vertex.box else _RADIUS) - inset)
-        _stacked(sheet, x, y, [[(line, "cf-bold")] for line in _names(vertex)], group)
-
-    # -- arrows
-
-    def _group(self, k: int) -> Element:
-        arrow = self.diagram.arrows[k]
-        kind = "cf-arrow"
-        if arrow.source != arrow.target and self.diagram.vertices[arrow.target].ends:
-            kind += " cf-accepts"
-        elif arrow.marks:
-            kind += " cf-marks"
-        elif arrow.source == arrow.target:
-            kind += " cf-faint"
-        return self.sheet.group(f"{kind} {arrow.role}".rstrip(), "\n".join(plain(line) for line in arrow.lines))
-
-    def _bundle(self, arrows: list[int], curve: Curve) -> None:
-        drawn = [self._group(k) for k in arrows]
-        for group in drawn:
-            self._shaft(curve, group)
-        if curve.text is not None:
-            x, y = curve.text
-            self._stack(arrows, drawn, x, y - self._room(arrows)[1] / 2, 1)
-
-    def _stack(self, arrows: list[int], groups: list[Element], x: float, y: float, direction: int) -> None:
-        """The texts of arrows one after another, from a height on downwards (1) or upwards (-1)."""
-        for k, group in zip(arrows, groups):
-            height = _room(self.texts[k])[1]
-            _stacked(self.sheet, x, y + direction * height / 2, self.texts[k], group)
-            y += direction * height
-
-    def _shaft(self, curve: Curve, group: Element) -> None:
-        self.sheet.curve(curve.points, "cf-shaft", group)
-        self.sheet.head(curve.points[-1], curve.points[-2], group)
-
-    def _draw_loops(self, vertex: int, marks: bool, x: float, y: float) -> None:
-        """Loops of one side share their curve, and their texts stand in a stack."""
-        place, down = self.places[vertex], 1 if marks else -1
-        half = min(11.0, place.width / 2 - 4)
-        edge = (place.width / 2) * 0.83 if place.round else place.height / 2
-        near, far = y + down * edge, y + down * (place.height / 2 + _LOOP - 2)
-        loops = self.loops.get((vertex, marks), [])
-        drawn = [self._group(k) for k in loops]
-        for group in drawn:
-            left, right = x - half, x + half
-            bend = (left - 6, far), (right + 6, far)
-            self.sheet.curve(((left, near), *bend, (right + 1.5, near + down * 7)), "cf-shaft", group)
-            self.sheet.head((right, near), (right + 2, near + down * 10), group)
-        self._stack(loops, drawn, x, y + down * (place.height / 2 + _LOOP), down)
+        _take(sheet, drawn[f"v{k}"], sheet.group(f"{kind} {vertex.role}".rstrip(), vertex.name), of_vertices[k])
+    left, y = sheet.left, sheet.bottom + LINE
+    for one in diagram.caption:
+        for k, line in enumerate(wrapped(one, _CAPTION)):
+            word, colon, meaning = line.partition(": ") if k == 0 else ("", "", line)
+            sheet.text(left, y + LINE / 2, [(word + colon, "cf-bold"), (meaning, "")], sheet.root)
+            y += LINE
+    return str(sheet)
 
 
-def _names(vertex: Vertex) -> list[str]:
-    return shortened(vertex.name, 28, 4)
+def _kind(arrow: Arrow, diagram: Diagram) -> str:
+    """The classes of an arrow: what it does with its event, and its role."""
+    kind = "cf-arrow"
+    if arrow.source != arrow.target and diagram.vertices[arrow.target].ends:
+        kind += " cf-accepts"
+    elif arrow.marks:
+        kind += " cf-marks"
+    elif arrow.source == arrow.target:
+        kind += " cf-faint"
+    return f"{kind} {arrow.role}".rstrip()
 
 
-def _texts(arrow: Arrow) -> _Shown:
+def _texts(arrow: Arrow) -> list[Texts]:
     """The lines of text on an arrow; guard and labels stand on one line if that is short."""
-    found: _Shown = []
+    found: list[Texts] = []
     for line in arrow.lines:
         if len(plain(line)) <= _LETTERS:
             found.append([(piece.text, _CLASSES[piece.role]) for piece in line])
@@ -167,19 +96,100 @@ def _texts(arrow: Arrow) -> _Shown:
             if len(piece.text.strip()) == 1 and piece.role == "guard" and piece is not line[0]:
                 sign = f"{piece.text.strip()} "  # stands before what follows
                 continue
-            texts = shortened(piece.text.strip(), _LETTERS, _LINES)
+            texts = shortened(piece.text.strip(), _LETTERS, _MOST)
             found += [[(sign if n == 0 else "", ""), (text, _CLASSES[piece.role])] for n, text in enumerate(texts)]
             sign = ""
     return found
 
 
-def _room(lines: _Shown) -> Size:
+# -- to Graphviz and back
+
+
+def _drawn(diagram: Diagram, of_vertices: Sequence[_Lines], of_ways: Mapping[_Way, _Lines]) -> dict[str, Element]:
+    """The groups that Graphviz draws, with room for texts: of vertices (v0), ways, and ways into states (b0)."""
+    if len(diagram.vertices) + len(diagram.arrows) > limits.DRAWN_PARTS:
+        raise PictureError(
+            f"a picture of {len(diagram.vertices)} states and {len(diagram.arrows)} transitions is too large to read: "
+            f"together at most {limits.DRAWN_PARTS} are drawn; the formats 'dot' and 'mermaid' have no limit"
+        )
+    try:
+        from pygraphviz import AGraph
+    except ImportError:
+        raise PictureError(
+            "pictures of automata need a layout engine that is not installed; run pip install 'cerflow[pictures]', "
+            "or use the format 'dot' or 'mermaid'"
+        ) from None
+    # Graphviz does not look whether texts of loops lie beside those of other arrows.
+    beyond = [_size(lines)[0] - _ROUND for (source, target, _), lines in of_ways.items() if source == target and lines]
+    graph = [
+        f"graph [rankdir=LR, nodesep=0.2, ranksep={max(25, *beyond, 25) / 72:.2f}];",
+        "edge [arrowsize=0.7];",
+        'node [fixedsize=true, style=rounded, label=""];',
+    ]
+    if len(diagram.vertices) + len(diagram.arrows) > limits.DRAWN_FINELY:
+        # Otherwise some dense graphs of that size take minutes.
+        graph.append("graph [nslimit=1, nslimit1=1, mclimit=0.3, splines=line];")
+    # In this order, so that loops back are found from the initial states on.
+    for k in sorted(range(len(diagram.vertices)), key=lambda k: not diagram.vertices[k].begins):
+        vertex, (width, height) = diagram.vertices[k], _size(of_vertices[k])
+        shape, width, height = "box", width + 14, max(_ROUND, height + 12)
+        if len(of_vertices[k]) == 1 and len(vertex.name) <= 4 and not vertex.box:
+            shape, width, height = "circle", _ROUND, _ROUND
+        size = f"width={width / 72:.4f}, height={height / 72:.4f}, peripheries={1 + vertex.ends}"
+        graph.append(f"v{k} [id=v{k}, shape={shape}, {size}, label={_room(of_vertices[k])}];")
+        if vertex.begins:
+            graph.append(f"b{k} [style=invis, width=0.1, height=0.1]; b{k} -> v{k} [id=b{k}, weight=10];")
+    for way, lines in of_ways.items():
+        # Loops that mark events are below the others.
+        below = ", headport=s, tailport=s" if way[0] == way[1] and way[2] else ""
+        graph.append(f'v{way[0]} -> v{way[1]} [id="{way}", label={_room(lines)}{below}];')
+    with _ONE_AT_A_TIME:
+        whole = AGraph(string="\n".join(["digraph {", *graph, "}"]))
+        text = whole.draw(format="svg", prog="dot").decode()
+        whole.close()
+    root = ElementTree.fromstring(text.replace(' xmlns="http://www.w3.org/2000/svg"', ""))
+    return {str(group.get("id")): group for group in root.iter("g")}
+
+
+def _size(lines: _Lines) -> tuple[int, int]:
+    """The size of lines of text in pixels."""
+    return ceil(max(sum(text_width(text) for text, _ in line) for line in lines)) + 10, ceil(LINE) * len(lines) + 4
+
+
+def _room(lines: _Lines) -> str:
+    """A label of the size of a text, without a text."""
     if not lines:
-        return 0.0, 0.0
-    return max(sum(text_width(text) for text, _ in line) for line in lines) + 10, LINE * len(lines) + 4
+        return '""'
+    width, height = _size(lines)
+    size = f'FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{height}" BGCOLOR="{_ROOM}"'
+    return f'<<TABLE BORDER="0" CELLBORDER="0" CELLPADDING="0" CELLSPACING="0" {size}><TR><TD></TD></TR></TABLE>>'
 
 
-def _stacked(sheet: Sheet, x: float, y: float, lines: _Shown, group: Element) -> None:
-    """Lines of text around a point."""
-    for k, line in enumerate(lines):
-        sheet.text(x, y + LINE * (k - (len(lines) - 1) / 2), line, group, "middle")
+def _take(sheet: Sheet, drawn: Element, into: Element, lines: _Lines, first: int = 0, whole: int | None = None) -> None:
+    """Take the shapes of a group that Graphviz has drawn, and write lines of text into their room.
+
+    There is room for a ``whole`` of lines, of which these begin with the ``first``.
+    """
+    room: list[Point] = []
+    framed = drawn.get("class") == "node"
+    # The inner of two frames stands first.
+    for part in reversed(drawn):
+        points = _points(part.get("points") or part.get("d") or "")
+        if part.get("fill") == _ROOM:
+            room = points
+        elif part.tag == "ellipse":
+            x, y, radius = (float(part.attrib[name]) for name in ("cx", "cy", "rx"))
+            sheet.circle(x, y, radius, "cf-shape", into)
+        elif part.tag in ("path", "polygon"):
+            kind = "cf-shape" if framed else "cf-shaft" if part.tag == "path" else "cf-head"
+            course = "d" if part.tag == "path" else "points"
+            sheet.add(into, part.tag, {course: part.attrib[course], "class": kind}, *points)
+    for k, line in enumerate(lines, first):
+        (left, bottom), (right, top) = room[0], room[2]
+        y = (bottom + top) / 2 + LINE * (k - ((whole or len(lines)) - 1) / 2)
+        sheet.text((left + right) / 2, y, line, into, "middle")
+
+
+def _points(text: str) -> list[Point]:
+    numbers = map(float, re.findall(r"-?\d+(?:\.\d+)?", text))
+    return list(zip(numbers, numbers))

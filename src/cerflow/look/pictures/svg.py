@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from math import ceil, cos, floor, hypot, sin, tau
 from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
@@ -152,12 +152,12 @@ class Sheet:
     def rect(self, x: float, y: float, width: float, height: float, kind: str, into: _Into, radius: float = 6) -> None:
         """A rectangle with round corners."""
         place = {"x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height), "rx": _n(radius)}
-        self._add(into, "rect", {**place, "class": kind}, (x, y), (x + width, y + height))
+        self.add(into, "rect", {**place, "class": kind}, (x, y), (x + width, y + height))
 
     def circle(self, x: float, y: float, radius: float, kind: str, into: _Into) -> None:
         """A circle around a point."""
         place = {"cx": _n(x), "cy": _n(y), "r": _n(radius)}
-        self._add(into, "circle", {**place, "class": kind}, (x - radius, y - radius), (x + radius, y + radius))
+        self.add(into, "circle", {**place, "class": kind}, (x - radius, y - radius), (x + radius, y + radius))
 
     def clock(self, x: float, y: float, radius: float, share: float, into: _Into) -> None:
         """A clock around a point, filled as far as a share of the time has passed."""
@@ -166,15 +166,11 @@ class Sheet:
         end, far = (x + radius * sin(angle), y - radius * cos(angle)), int(share > 0.5)
         edge = f"A{_n(radius)} {_n(radius)} 0 {far} 1 {_points([end])}"
         path = f"M{_points([(x, y)])} L{_points([(x, y - radius)])} {edge}Z"
-        self._add(into, "path", {"d": path, "class": "cf-passed"}, (x, y), end)
-
-    def curve(self, points: Sequence[Point], kind: str, into: _Into) -> None:
-        """Cubic curves, by their control points."""
-        self._add(into, "path", {"d": f"M{_points(points[:1])} C{_points(points[1:])}", "class": kind}, *_along(points))
+        self.add(into, "path", {"d": path, "class": "cf-passed"}, (x, y), end)
 
     def line(self, points: Sequence[Point], kind: str, into: _Into) -> None:
         """Straight lines from point to point."""
-        self._add(into, "path", {"d": f"M{_points(points)}", "class": kind}, *points)
+        self.add(into, "path", {"d": f"M{_points(points)}", "class": kind}, *points)
 
     def head(self, tip: Point, behind: Point, into: _Into) -> None:
         """The head of an arrow that comes from the point ``behind``."""
@@ -185,7 +181,7 @@ class Sheet:
         left = (x - long * dx + wide * dy, y - long * dy - wide * dx)
         right = (x - long * dx - wide * dy, y - long * dy + wide * dx)
         corners = (tip, left, right)
-        self._add(into, "polygon", {"points": _points(corners), "class": "cf-head"}, *corners)
+        self.add(into, "polygon", {"points": _points(corners), "class": "cf-head"}, *corners)
 
     def text(self, x: float, y: float, pieces: Texts, into: _Into, anchor: Anchor = "start") -> None:
         """A line of texts, each with a class of its own or none; its middle is at the height y."""
@@ -195,11 +191,12 @@ class Sheet:
         place = {"x": _n(x), "y": _n(y + 4)}
         if anchor != "start":
             place["text-anchor"] = anchor
-        element = self._add(into, "text", place, (left, y - LINE / 2), (left + width, y + LINE / 2))
+        element = self.add(into, "text", place, (left, y - LINE / 2), (left + width, y + LINE / 2))
         for text, kind in shown:
             ElementTree.SubElement(element, "tspan", {"class": kind} if kind else {}).text = text
 
-    def _add(self, into: _Into, tag: str, attributes: dict[str, str], *covered: Point) -> ElementTree.Element:
+    def add(self, into: _Into, tag: str, attributes: dict[str, str], *covered: Point) -> ElementTree.Element:
+        """An element that covers some points."""
         xs, ys = [x for x, _ in covered], [y for _, y in covered]
         if not self._empty:
             xs += self.left, self.right
@@ -215,18 +212,6 @@ class Sheet:
         self.root.attrib |= {"viewBox": f"{left} {top} {width} {height}", **size}
         self._paper.attrib |= {"x": str(left), "y": str(top), **size}
         return ElementTree.tostring(self.root, encoding="unicode")
-
-
-def _along(points: Sequence[Point]) -> Iterator[Point]:
-    """Points on cubic curves, close enough together to give their extent."""
-    yield points[0]
-    for k in range(0, len(points) - 1, 3):
-        (ax, ay), (bx, by), (cx, cy), (dx, dy) = points[k : k + 4]
-        for step in range(1, 9):
-            t = step / 8
-            u = 1 - t
-            p, q, r, s = u * u * u, 3 * u * u * t, 3 * u * t * t, t * t * t
-            yield p * ax + q * bx + r * cx + s * dx, p * ay + q * by + r * cy + s * dy
 
 
 def _points(points: Iterable[Point]) -> str:
