@@ -13,8 +13,8 @@ from cerflow.language import formula as f
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
 from cerflow.language.formula import Sequence as SequenceFormula
-from cerflow.language.node import walk
-from cerflow.logic.analysis.first_order import combine_defined, refuse_by, variables
+from cerflow.logic.analysis.first_order import defined_outside_iterations, refuse_by, variables
+from cerflow.logic.analysis.scopes import occurrences
 from cerflow.theory.semantics.complex_events import within
 from cerflow.theory.semantics.conditions import satisfies
 from cerflow.theory.semantics.strategies import kept_by
@@ -32,7 +32,7 @@ def first_order_denotation(formula: f.Formula, events: Sequence[Event], n: int) 
     the future.
     """
     denotation = _FirstOrder(formula, events)
-    root = len(denotation.formulas) - 1
+    root = max(denotation.mentioned)
     return frozenset(m for v in denotation.valuations(denotation.mentioned[root]) for m in denotation.of(root, 0, n, v))
 
 
@@ -46,19 +46,9 @@ class _FirstOrder:
     def __init__(self, formula: f.Formula, events: Sequence[Event]) -> None:
         self._events = events
         self._known: dict[tuple[int, int, int, Valuation], frozenset[Positions]] = {}
-        self.formulas = list(walk(formula))
-        self.mentioned: list[frozenset[str]] = []
-        self._defined: list[frozenset[str]] = []
-        self._below: list[list[int]] = []
-        open_: list[int] = []
-        for k, current in enumerate(self.formulas):
-            count = len(current.children)
-            parts = open_[len(open_) - count :]
-            del open_[len(open_) - count :]
-            open_.append(k)
-            self._below.append([p for p in parts if isinstance(self.formulas[p], f.Formula)])
-            self.mentioned.append(variables(current) if isinstance(current, f.Formula) else frozenset())
-            self._defined.append(combine_defined(current, [self._defined[p] for p in parts]))
+        self._places = occurrences(formula)
+        self.mentioned = {k: variables(place.formula) for k, place in self._places.items()}
+        self._defined = {k: defined_outside_iterations(place.formula) for k, place in self._places.items()}
 
     def valuations(self, names: frozenset[str]) -> Iterator[Valuation]:
         """All valuations of some variables."""
@@ -76,7 +66,7 @@ class _FirstOrder:
         return self._known[k, i, j, own]
 
     def _evaluate(self, k: int, i: int, j: int, v: Valuation) -> frozenset[Positions]:
-        formula, parts = self.formulas[k], self._below[k]
+        formula, parts = self._places[k].formula, self._places[k].operands
         match formula:
             case f.EventType() | f.AnyEvent() | f.NotEvent():
                 return frozenset((frozenset((j,)),)) if self._is(formula, j, v) else _NOTHING

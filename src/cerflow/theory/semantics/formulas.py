@@ -26,9 +26,8 @@ from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
 from cerflow.language.formula import Sequence as SequenceFormula
-from cerflow.language.node import walk
 from cerflow.language.sremo import Regular
-from cerflow.logic.analysis.scopes import resolve
+from cerflow.logic.analysis.scopes import occurrences, resolve
 from cerflow.theory.semantics.automata import automaton_matches
 from cerflow.theory.semantics.complex_events import within
 from cerflow.theory.semantics.conditions import satisfies, satisfies_with_registers
@@ -46,6 +45,8 @@ _Environment = tuple[tuple[tuple[int, str], int], ...]
 #: An occurrence of a formula, the two positions, the environment.
 _Question = tuple[int, int, int, _Environment]
 _Rule = Generator[_Question, Known, Known]
+#: The question about a part between two positions.
+_Asking = Callable[[int, int], _Question]
 
 
 def denotation(formula: f.Formula, events: Sequence[Event], i: int, j: int) -> frozenset[ComplexEvent]:
@@ -72,35 +73,22 @@ class Denotation:
     def __init__(self, formula: f.Formula, events: Sequence[Event], clock: Clock | None = None) -> None:
         self._events = events
         self._clock = Clock(events) if clock is None else clock
-        self._formulas = list(walk(formula))
-        self._root = len(self._formulas) - 1
+        self._places = occurrences(formula)
+        self._root = max(self._places)
         self._known: dict[_Question, Known] = {}
         #: The expressions of SREMO among them.
         self._expressions: dict[int, SremoDenotation] = {}
-        self._below: list[tuple[int, ...]] = []
-        open_: list[int] = []
-        for k, current in enumerate(self._formulas):
-            count = len(current.children)
-            parts = open_[len(open_) - count :]
-            del open_[len(open_) - count :]
-            open_.append(k)
-            self._below.append(tuple(p for p in parts if isinstance(self._formulas[p], f.Formula)))
-        self._outer = resolve(formula).outer
-        #: The labels that each occurrence binds for filters below it, and the labels that filters at or below it need
-        #: from above.
-        self._binds: list[tuple[str, ...]] = [()] * len(self._formulas)
-        for bindings in self._outer.values():
-            for label, binder in bindings.items():
-                self._binds[binder] = tuple(sorted({*self._binds[binder], label}))
-        self._needs: list[frozenset[tuple[int, str]]] = []
-        for k in range(len(self._formulas)):
-            needed = {(binder, label) for label, binder in self._outer.get(k, {}).items()}
-            needed.update(*(self._needs[part] for part in self._below[k]))
-            self._needs.append(frozenset(n for n in needed if n[0] != k))
-        self._own_needs = [
-            frozenset((binder, label) for label, binder in self._outer.get(k, {}).items())
-            for k in range(len(self._formulas))
-        ]
+        outer = resolve(formula).outer
+        #: The labels that filters at an occurrence, and those at or below it, need from above, with their binders.
+        self._own_needs = {k: {(b, label) for label, b in outer.get(k, {}).items()} for k in self._places}
+        self._needs: dict[int, set[tuple[int, str]]] = {}
+        for k, place in self._places.items():
+            needed = self._own_needs[k].union(*(self._needs[part] for part in place.operands))
+            self._needs[k] = {need for need in needed if need[0] != k}
+        #: The labels that each occurrence binds for filters below it.
+        self._binds: dict[int, set[str]] = {k: set() for k in self._places}
+        for binder, label in set[tuple[int, str]]().union(*self._own_needs.values()):
+            self._binds[binder].add(label)
 
     def __call__(self, i: int, j: int) -> frozenset[ComplexEvent]:
         """``⟦φ⟧(i, j)``."""
@@ -116,12 +104,7 @@ class Denotation:
     def _rule(self, question: _Question) -> _Rule:
         """The rule for an occurrence; if it binds labels, for every guess of their positions."""
         k, i, j, environment = question
-        labels = self._binds[k]
-        if not labels:
-            return self._operator(k, i, j, environment)
-        return self._binding(k, i, j, environment, labels)
-
-    def _binding(self, k: int, i: int, j: int, environment: _Environment, labels: tuple[str, ...]) -> _Rule:
+        labels = sorted(self._binds[k])
         found: set[tuple[ComplexEvent, Moment]] = set()
         for guess in product(range(i, j + 1), repeat=len(labels)):
             guessed = dict(zip(labels, guess))
@@ -131,10 +114,13 @@ class Denotation:
         return frozenset(found)
 
     def _operator(self, k: int, i: int, j: int, environment: _Environment) -> _Rule:
-        formula, parts = self._formulas[k], self._below[k]
+        formula, parts = self._places[k].formula, self._places[k].operands
 
-        def ask(part: int, start: int, end: int) -> _Question:
-            return self._ask(part, start, end, environment)
+        def asking(part: int) -> _Asking:
+            return lambda start, end: self._ask(part, start, end, environment)
+
+        # The questions about the formula itself and about its operands: about the first one, and the second one.
+        again, first, second = map(asking, (k, *(*parts, k, k)[:2]))
 
         def one(label: str) -> Known:
             return frozenset(((frozenset(((label, j),)), at_event(self._events[j])),))
@@ -152,67 +138,54 @@ class Denotation:
                     return _NOTHING
                 return one(self._name(formula, j))
             case f.As():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in matches)
             case f.Rename():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 renamed = {formula.old: formula.new}
                 return frozenset((frozenset((renamed.get(a, a), p) for a, p in c), m) for c, m in matches)
             case f.Filter():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 return frozenset(m for m in matches if self._satisfied(k, formula.condition, m[0], environment))
             case f.Disjunction():
-                left = yield ask(parts[0], i, j)
-                right = yield ask(parts[1], i, j)
+                left = yield first(i, j)
+                right = yield second(i, j)
                 return left | right
-            case SequenceFormula():
-                both = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j))
-                return both | (yield from self._with_one_absent(parts, i, j, ask))
-            case f.Iteration():
-                once = yield ask(parts[0], i, j)
-                more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j))
-                return once | more
-            case f.StrictSequence():
-                both = yield from _sequence(
-                    i, j, lambda n: ask(parts[0], i, n), lambda n: ask(parts[1], n, j), strict=True
-                )
-                return both | (yield from self._with_one_absent(parts, i, j, ask))
-            case f.StrictIteration():
-                once = yield ask(parts[0], i, j)
-                more = yield from _sequence(i, j, lambda n: ask(parts[0], i, n), lambda n: ask(k, n, j), strict=True)
+            case SequenceFormula() | f.StrictSequence():
+                both = yield from _sequence(i, j, first, second, isinstance(formula, f.StrictSequence))
+                return both | (yield from self._with_one_absent(formula, i, j, first, second))
+            case f.Iteration() | f.StrictIteration():
+                once = yield first(i, j)
+                more = yield from _sequence(i, j, first, again, isinstance(formula, f.StrictIteration))
                 return once | more
             case f.Repetition():
-                return (yield from _repeated(formula, i, j, lambda a, b: ask(parts[0], a, b)))
+                return (yield from _repeated(formula, i, j, first))
             case f.Conjunction():
-                left = yield ask(parts[0], i, j)
-                right = yield ask(parts[1], i, j)
+                left = yield first(i, j)
+                right = yield second(i, j)
                 return frozenset((c, max(m, n)) for c, m in left for d, n in right if c == d)
             case f.All():
-                both = yield from self._all(i, j, lambda a, b: ask(parts[0], a, b), lambda a, b: ask(parts[1], a, b))
-                return both | (yield from self._with_one_absent(parts, i, j, ask))
+                both = yield from self._all(i, j, first, second)
+                return both | (yield from self._with_one_absent(formula, i, j, first, second))
             case f.Unless():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 if not matches:
                     return matches
-                first = yield from _first(i, j, lambda a, b: ask(parts[1], a, b))
-                return frozenset((c, m) for c, m in matches if m < first)
+                excluded = yield from _first(i, j, second)
+                return frozenset((c, m) for c, m in matches if m < excluded)
             case f.Without():
-                matches = yield ask(parts[0], i, j)
-                return (yield from self._without(matches, lambda a, b: ask(parts[1], a, b)))
+                matches = yield first(i, j)
+                return (yield from self._without(matches, second))
             case f.NotFollowedBy():
-                return (
-                    yield from self._not_followed(
-                        i, j, formula.window, lambda b: ask(parts[0], i, b), lambda a, b: ask(parts[1], a, b)
-                    )
-                )
+                return (yield from self._not_followed(i, j, formula.window, first, second))
             case f.Project():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 return frozenset((frozenset(p for p in c if p[0] in formula.labels), m) for c, m in matches)
             case f.Start():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 return frozenset((c, m) for c, m in matches if c and min(support(c)) == i)
             case f.Selection():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 by = [str(reference.label) for reference in formula.by]
                 together = {n: frozenset(c for c, m in matches if m == n) for n in {m for _, m in matches}}
                 return frozenset((c, n) for n, cs in together.items() for c in kept_by(formula.strategy, cs, by))
@@ -221,7 +194,7 @@ class Denotation:
             case AutomatonFormula():
                 return automaton_matches(formula, self._events, i, j)
             case f.Within():
-                matches = yield ask(parts[0], i, j)
+                matches = yield first(i, j)
                 return frozenset(m for m in matches if within(m[0], formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is not a formula")
 
@@ -258,9 +231,7 @@ class Denotation:
 
         return satisfies(condition, events_of)
 
-    def _all(
-        self, i: int, j: int, left: Callable[[int, int], _Question], right: Callable[[int, int], _Question]
-    ) -> _Rule:
+    def _all(self, i: int, j: int, left: _Asking, right: _Asking) -> _Rule:
         found: Known = _NOTHING
         spans = [(a, b) for a in range(i, j + 1) for b in range(a, j + 1)]
         for (i1, j1), (i2, j2) in product(spans, repeat=2):
@@ -270,18 +241,15 @@ class Denotation:
                 found |= _unions(first, second)
         return found
 
-    def _with_one_absent(
-        self, parts: Sequence[int], i: int, j: int, ask: Callable[[int, int, int], _Question]
-    ) -> _Rule:
+    def _with_one_absent(self, formula: f.Join, i: int, j: int, left: _Asking, right: _Asking) -> _Rule:
         """The complex events of one operand alone, where the other may be absent (spec §10)."""
         found = _NOTHING
-        for part, other in (parts, parts[::-1]):
-            absent = self._formulas[other]
-            if isinstance(absent, f.Formula) and f.can_be_absent(absent):
-                found |= yield ask(part, i, j)
+        for part, absent in ((left, formula.right), (right, formula.left)):
+            if f.can_be_absent(absent):
+                found |= yield part(i, j)
         return found
 
-    def _without(self, matches: Known, unwanted: Callable[[int, int], _Question]) -> _Rule:
+    def _without(self, matches: Known, unwanted: _Asking) -> _Rule:
         kept = set()
         for c, m in matches:
             positions = support(c)
@@ -292,18 +260,11 @@ class Denotation:
             kept.add((c, m))
         return frozenset(kept)
 
-    def _not_followed(
-        self,
-        i: int,
-        k: int,
-        window: f.Window,
-        followed: Callable[[int], _Question],
-        unwanted: Callable[[int, int], _Question],
-    ) -> _Rule:
+    def _not_followed(self, i: int, k: int, window: f.Window, followed: _Asking, unwanted: _Asking) -> _Rule:
         """The complex events of φ detected at some j whose deadline lies directly after k, without ψ in between."""
         found: set[tuple[ComplexEvent, Moment]] = set()
         for j in range(i, k + 1):
-            matches = yield followed(j)
+            matches = yield followed(i, j)
             deadline = deadline_of(window, j, self._events, self._clock) if matches else None
             if deadline is not None and deadline.last == k:
                 first = yield from _first(j + 1, k, unwanted)
@@ -312,7 +273,7 @@ class Denotation:
         return frozenset(found)
 
 
-def _first(i: int, j: int, unwanted: Callable[[int, int], _Question]) -> Generator[_Question, Known, Moment]:
+def _first(i: int, j: int, unwanted: _Asking) -> Generator[_Question, Known, Moment]:
     """The first moment when a match between two positions is known, `_NEVER` if there is none."""
     first = _NEVER
     for start in range(i, j + 1):
@@ -321,14 +282,12 @@ def _first(i: int, j: int, unwanted: Callable[[int, int], _Question]) -> Generat
     return first
 
 
-def _sequence(
-    i: int, j: int, left: Callable[[int], _Question], right: Callable[[int], _Question], *, strict: bool = False
-) -> _Rule:
+def _sequence(i: int, j: int, left: _Asking, right: _Asking, strict: bool) -> _Rule:
     found = _NOTHING
     for k in range(i, j):
-        first = yield left(k)
+        first = yield left(i, k)
         if first:
-            second = yield right(k + 1)
+            second = yield right(k + 1, j)
             found |= _joined(first, second, k, strict)
     return found
 
@@ -345,7 +304,7 @@ def _unions(first: Known, second: Known) -> Known:
     return frozenset((c1 | c2, max(m1, m2)) for c1, m1 in first for c2, m2 in second)
 
 
-def _repeated(formula: f.Repetition, i: int, j: int, once: Callable[[int, int], _Question]) -> _Rule:
+def _repeated(formula: f.Repetition, i: int, j: int, once: _Asking) -> _Rule:
     """The union of φ{n} for all n between the bounds; φ{n} is φ{n-1} followed by φ.
 
     Every repetition reads an event at least, so they are at most as many as positions.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache, reduce
 from itertools import pairwise
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from cerflow.base.errors import InputError
 from cerflow.base.events import Value, as_value, parsed_moment
-from cerflow.base.operators import Operator
+from cerflow.base.operators import ORDERS, RELATIONS, Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates.asking import array_of, as_argument, ask, ask_of_each
@@ -97,17 +97,6 @@ def _any(tests: Iterable[bool | None]) -> bool | None:
 
 def _negated(truth: bool | None, negated: bool) -> bool | None:
     return truth if truth is None or not negated else not truth
-
-
-#: Python's operators for comparisons, for all types that have them: values, columns, expressions.
-RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-    Operator.LT: operator.lt,
-    Operator.LE: operator.le,
-    Operator.GT: operator.gt,
-    Operator.GE: operator.ge,
-}
 
 
 def compare(relation: Operator, left: Value, right: Value) -> bool | None:
@@ -323,21 +312,13 @@ def labels_read(root: Node) -> frozenset[str | None]:
     return frozenset(n.label for n in walk(root) if isinstance(n, c.Attribute | c.LabelReference))
 
 
-_ORDERS = {
-    "increasing": Operator.LT,
-    "decreasing": Operator.GT,
-    "nondecreasing": Operator.LE,
-    "nonincreasing": Operator.GE,
-}
-
-
 def in_order(name: str, values: Sequence[Value]) -> bool | None:
     """Whether values are in the order of a test such as ``increasing``; unknown if one is null.
 
     A single value is in order; a single null is unknown.
     """
     known = (None for value in values if value is None)
-    return _all([*(compare(_ORDERS[name], a, b) for a, b in pairwise(values)), *known])
+    return _all([*(compare(ORDERS[name], a, b) for a, b in pairwise(values)), *known])
 
 
 def regexp(text: str, pattern: str) -> bool:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Event, Stream, Value
+from cerflow.base.graphs import gathered
 from cerflow.language import select as s
 from cerflow.language.condition import MATCH_NUMBER, Expression, Function, Literal, numbers_matches
 from cerflow.language.formula import UNNAMED, NotFollowedBy
@@ -207,14 +208,12 @@ def _inputs(query: s.Select, events: Sequence[Event]) -> Stream:
 
 def _substreams(query: s.Select, events: Sequence[Event]) -> dict[Key, Stream]:
     tick = events.microseconds_per_tick if isinstance(events, Stream) else None
-    members: dict[Key, list[Event]] = {}
-    for event in events:
-        key = tuple(
-            next((v for v in map(event.attribute, alternatives) if v is not None), None)
-            for alternatives in query.partition
-        )
-        if None not in key:
-            members.setdefault(key, []).append(event)
+
+    def key(event: Event) -> Key:
+        values = (map(event.attribute, alternatives) for alternatives in query.partition)
+        return tuple(next((v for v in found if v is not None), None) for found in values)
+
+    members = gathered((key(event), event) for event in events if None not in key(event))
     return {key: Stream(substream, tick) for key, substream in members.items()}
 
 

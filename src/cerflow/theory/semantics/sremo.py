@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from itertools import chain
 
 from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import ArgumentError
@@ -16,7 +15,7 @@ from cerflow.base.graphs import answered
 from cerflow.language import sremo as r
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.condition import Condition
-from cerflow.language.node import walk
+from cerflow.language.node import fold_only
 from cerflow.logic.analysis.checks import refuse_aggregates
 from cerflow.logic.analysis.register_reads import refuse_doubtful_reads
 from cerflow.theory.semantics.complex_events import within
@@ -89,20 +88,17 @@ class SremoDenotation:
         self._below: list[tuple[int, ...]] = []
         #: The registers that each part may write.
         self._writes: list[frozenset[str]] = []
-        open_: list[int] = []
-        for current in walk(expression):
-            if not isinstance(current, r.Sremo):
-                continue
-            count = sum(isinstance(child, r.Sremo) for child in current.children)
-            below = tuple(open_[len(open_) - count :])
-            del open_[len(open_) - count :]
-            open_.append(len(self._parts))
+
+        def visit(_: int, current: r.Sremo, below: list[int]) -> int:
             own = current.registers if isinstance(current, r.Terminal) else ()
             # A complement leaves the registers as they are.
-            parts = () if isinstance(current, r.Complement) else below
-            self._writes.append(frozenset(chain(own, *(self._writes[part] for part in parts))))
+            parts = [] if isinstance(current, r.Complement) else below
+            self._writes.append(frozenset(own).union(*(self._writes[part] for part in parts)))
             self._parts.append(current)
-            self._below.append(below)
+            self._below.append(tuple(below))
+            return len(self._parts) - 1
+
+        fold_only(expression, r.Sremo, visit)
 
     def __call__(self, m: int, n: int, registers: Registers = ()) -> _Outcomes:
         """All (M, v') with ``(e, S[m…n-1], M, registers) ⊢ v'``."""
