@@ -185,7 +185,7 @@ class Query:
         formula. Raises `QueryError` for conditions that registers cannot answer, `QuerySyntaxError` for an invalid
         window, and `ArgumentError` for another strategy.
         """
-        from cerflow.theory.papers.translations.formulas import as_query
+        from cerflow.theory.papers.translations.conversions import as_query
 
         if strategy not in list(Strategy):
             raise ArgumentError(f"strategy must be one of {', '.join(Strategy)}, not {strategy!r}")

@@ -10,7 +10,7 @@ from cerflow.automata.model.runs import matches
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Stream
 from cerflow.language.parser import parse_formula
-from cerflow.theory.deciding.subset_construction import determinize
+from cerflow.theory.deciding.finite_memory import determinize
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.golden import rows
 from support.runners import examples

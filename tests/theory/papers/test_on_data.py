@@ -19,7 +19,7 @@ from cerflow.language.sremo import Regular
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.conditions.guards import StreamTest, TypeTest
 from cerflow.theory.papers.model.conditions import not_satisfied, register_selection
-from cerflow.theory.papers.translations.formulas import as_formula
+from cerflow.theory.papers.translations.conversions import as_formula
 from support.generators.sremo import conditions, strings
 from support.register_automata import E1, FIGURE_4, condition
 from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, semantics

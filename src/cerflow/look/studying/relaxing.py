@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -10,7 +10,7 @@ from cerflow.base.errors import Span
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.language.sremo import Complement, Terminal, Windowed
@@ -46,7 +46,13 @@ class Constraint:
 def constraints(select: Select) -> list[Constraint]:
     """All parts that can refuse, but for those below an excluded formula, which refuse by matching."""
     nodes = list(walk(select))
-    below = _operands(nodes)
+    below: list[list[int]] = []
+
+    def visit(_: Node, operands: Sequence[int]) -> int:
+        below.append([*operands])
+        return len(below) - 1
+
+    fold(select, visit)
     hidden: set[int] = set()
     for k in reversed(range(len(nodes))):
         current = nodes[k]
@@ -58,18 +64,6 @@ def constraints(select: Select) -> list[Constraint]:
             hidden.update(below[k])
     found = [c for k, current in enumerate(nodes) if k not in hidden for c in _of_node(k, current)]
     return [*found, *_of_clauses(select)]
-
-
-def _operands(nodes: list[Node]) -> list[list[int]]:
-    """The occurrences of the children of each node."""
-    below: list[list[int]] = []
-    open_: list[int] = []
-    for k, current in enumerate(nodes):
-        count = len(current.children)
-        below.append(open_[len(open_) - count :])
-        del open_[len(open_) - count :]
-        open_.append(k)
-    return below
 
 
 def _of_node(k: int, current: Node) -> Iterator[Constraint]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
@@ -24,31 +23,22 @@ from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import event_spaces_of
-from cerflow.theory.deciding.finite_memory import Configuration, UnboundedMemoryError
+from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory, Labels, Subset, UnboundedMemoryError
 from cerflow.theory.deciding.minterms import EventMinterm, EventMinterms
-from cerflow.theory.deciding.subset_construction import Labels, Subset, Subsets
 from cerflow.theory.deciding.witnesses import Answer, Replay, witness_of
 
 
-@dataclass(frozen=True)
-class _PathStep:
-    """The last step of a path, with the steps before it; ``side`` is that of a transducer that alone detects there."""
+class _PathStep(NamedTuple):
+    """An event with its labels; ``side`` is that of a transducer that alone detects there."""
 
-    before: _PathStep | None
     minterm: EventMinterm
     labels: Labels
     side: int | None
 
-    def whole(self) -> list[_PathStep]:
-        """All steps, the first one first."""
-        found: list[_PathStep] = [self]
-        while (before := found[-1].before) is not None:
-            found.append(before)
-        return found[::-1]
 
-
+_Path = tuple[_PathStep, ...]
 #: Finds a shortest path to a witness in one event space, perhaps over events that need not exist.
-_Search = Callable[[EventMinterms, bool], _PathStep | None]
+_Search = Callable[[EventMinterms, bool], _Path | None]
 T = TypeVar("T", bound=Hashable)
 
 
@@ -94,7 +84,7 @@ def compare_transducers(
     """
     budget = budget or Budget()
     try:
-        left, right = Subsets(first, budget), Subsets(second, budget)
+        left, right = FiniteMemory(first, budget), FiniteMemory(second, budget)
     except UnboundedMemoryError as error:
         if replay is None:
             raise
@@ -116,9 +106,9 @@ def shortest_match(
     _refuse_deadlines(formula)
     transducer = compile_formula(formula)
     try:
-        runs = Subsets(transducer, budget)
+        runs = FiniteMemory(transducer, budget)
     except UnboundedMemoryError as error:
-        freed = Subsets(_without_memory(transducer), budget)
+        freed = FiniteMemory(_without_memory(transducer), budget)
         algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
         if all(_match(freed, algebra, True) is None for algebra in algebras):
             return Answer(False)
@@ -171,7 +161,7 @@ def _searched(
 ) -> Answer:
     """Search every event space over events that certainly exist, then over those that might."""
     algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
-    found = [(hit.whole(), algebra.event_space) for algebra in algebras if (hit := search(algebra, False)) is not None]
+    found = [(steps, algebra.event_space) for algebra in algebras if (steps := search(algebra, False)) is not None]
     if found:
         steps, event_space = min(found, key=lambda f: len(f[0]))
         values, labels = [s.minterm.values for s in steps], [s.labels for s in steps]
@@ -182,7 +172,7 @@ def _searched(
     for algebra in algebras:
         hit = search(algebra, True)
         if hit is not None:
-            doubts = dict.fromkeys(c for step in hit.whole() for c in step.minterm.assumed)
+            doubts = dict.fromkeys(c for step in hit for c in step.minterm.assumed)
             return Answer(None, reason=f"it is not known which events satisfy {', '.join(map(show, doubts))}")
     return Answer(False)
 
@@ -193,26 +183,26 @@ def _searched(
 _Following = Iterator[tuple[EventMinterm, Labels, T, int | None]]
 
 
-def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Following[T]]) -> _PathStep | None:
+def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Following[T]]) -> _Path | None:
     """A shortest path to where one side alone detects; ``following`` is told what was seen."""
     seen = set(begin)
-    pending: deque[tuple[T, _PathStep | None]] = deque((one, None) for one in begin)
+    pending: deque[tuple[T, _Path]] = deque((one, ()) for one in begin)
     while pending:
         current, path = pending.popleft()
         for minterm, labels, after, side in following(current, seen):
             if after in seen:
                 continue
             seen.add(after)
-            step = _PathStep(path, minterm, labels, side)
+            longer = (*path, _PathStep(minterm, labels, side))
             if side is not None:
-                return step
-            pending.append((after, step))
+                return longer
+            pending.append((after, longer))
     return None
 
 
 def _difference(
-    left: Subsets, right: Subsets, one_sided: bool, algebra: EventMinterms, assume: bool
-) -> _PathStep | None:
+    left: FiniteMemory, right: FiniteMemory, one_sided: bool, algebra: EventMinterms, assume: bool
+) -> _Path | None:
     """A shortest path to a difference; with ``assume`` also over assumed events."""
     nothing: Subset = frozenset()
 
@@ -232,7 +222,7 @@ def _difference(
     return _breadth_first([(left.initial, right.initial)], following)
 
 
-def _match(runs: Subsets, algebra: EventMinterms, assume: bool) -> _PathStep | None:
+def _match(runs: FiniteMemory, algebra: EventMinterms, assume: bool) -> _Path | None:
     """A shortest path to a match."""
 
     def following(configuration: Configuration, seen: set[Configuration]) -> _Following[Configuration]:

@@ -1,17 +1,20 @@
-"""Transducers whose registers hold finitely many values, so that memory can become part of the state.
+"""Transducers whose registers hold finitely many values, and their I/O-determinisation.
 
-That holds if only truth values of conditions on one event are stored, and the starts of windows of events, which lie
-at most one window back. Every other value may be one of infinitely many.
+Memory can become part of the state if only truth values of conditions on one event are stored, and the starts of
+windows of events, which lie at most one window back. Every other value may be one of infinitely many. Then states
+become sets of configurations, with one run for every output (P1 Proposition 1 and App. C.1, P2 §4.2): from a set there
+is one transition for every minterm of the tests and every set of labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import product
 from typing import TypeVar
 
 from cerflow.automata.model.runs import Content, Memory, choices, kept
-from cerflow.automata.model.transducer import Transducer, Transition, Write, registers_read
+from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition, Write, registers_read
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value
 from cerflow.base.graphs import reached
@@ -20,15 +23,19 @@ from cerflow.language.formula import CountWindow, Window
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.conditions.atomic_conditions import normal
-from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts
+from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, not_true
 from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
 from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.event_spaces import event_spaces_of, expressions_of
+from cerflow.theory.deciding.minterms import EventMinterms
 
+Labels = frozenset[str]
 #: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
 #: the complex event began, where the window of the whole asks for it.
 Configuration = tuple[int, Memory, int | None]
 #: A condition on the event, its labels, and the next configuration.
-Move = tuple[c.Condition, frozenset[str], Configuration]
+Move = tuple[c.Condition, Labels, Configuration]
+Subset = frozenset[Configuration]
 
 _Row = tuple[Value, ...]
 N = TypeVar("N", bound=Node)
@@ -39,7 +46,7 @@ class UnboundedMemoryError(UnsupportedQueryError):
 
 
 class FiniteMemory:
-    """The moves of a transducer in each of its configurations.
+    """A transducer, determinised as far as it is asked for.
 
     Raises `UnboundedMemoryError` if it stores other values than truth values and starts of windows of events.
     """
@@ -55,23 +62,44 @@ class FiniteMemory:
         sizes = [w.events for w in _windows(transducer) if isinstance(w, CountWindow)]
         #: Starts that are longer ago are all alike.
         self._oldest = max((*sizes, self._window or 0))
-        self._known: dict[Configuration, tuple[Move, ...]] = {}
+        empty: Memory = (None,) * len(transducer.registers)
+        self.initial: Subset = frozenset((state, empty, None) for state in transducer.initial)
+        #: The transitions that may be taken in a configuration, each once for every combination of the truth values
+        #: that it stores.
+        self.moves = cache(self._moves)
+        self._place = cache(_place)
 
-    def begin(self, state: int) -> Configuration:
-        """A state before anything is read."""
-        return state, (None,) * len(self.transducer.registers), None
+    def accepts(self, subset: Iterable[Configuration]) -> bool:
+        """Whether a run that ends there detects its complex event."""
+        return any(configuration[0] in self.transducer.final for configuration in subset)
 
-    def moves(self, configuration: Configuration) -> tuple[Move, ...]:
-        """The transitions that may be taken, each once for every combination of the truth values that it stores."""
-        known = self._known.get(configuration)
-        if known is None:
-            state, memory, begun = configuration
-            aged = tuple(map(self._older, range(len(memory)), memory))
-            if begun is not None:
-                begun = min(begun + 1, self._oldest)
-            moves = (move for t in self._leaving[state] for move in self._taken(t, aged, begun))
-            known = self._known[configuration] = tuple(dict.fromkeys(moves))
-        return known
+    def tests(self, subset: Subset) -> list[c.Condition]:
+        """The tests that decide what follows, each once, in a fixed order."""
+        ordered = sorted(subset, key=self._place)
+        return list(dict.fromkeys(test for configuration in ordered for test, _, _ in self.moves(configuration)))
+
+    def step(self, subset: Subset, holds: frozenset[c.Condition], type: str | None = None) -> dict[Labels, Subset]:
+        """The next subsets after an event on which these tests hold, by the labels that it gets.
+
+        ``type``, if given, takes the place of `TYPE_LABEL`.
+        """
+        found: dict[Labels, set[Configuration]] = {}
+        for configuration in subset:
+            moves = self.moves(configuration)
+            self._budget.spend(len(moves))
+            for test, labels, after in moves:
+                if test in holds:
+                    if type is not None and TYPE_LABEL in labels:
+                        labels = labels - {TYPE_LABEL} | {type}
+                    found.setdefault(labels, set()).add(after)
+        return {labels: frozenset(after) for labels, after in found.items()}
+
+    def _moves(self, configuration: Configuration) -> tuple[Move, ...]:
+        state, memory, begun = configuration
+        aged = tuple(map(self._older, range(len(memory)), memory))
+        if begun is not None:
+            begun = min(begun + 1, self._oldest)
+        return tuple(dict.fromkeys(move for t in self._leaving[state] for move in self._taken(t, aged, begun)))
 
     def _older(self, register: int, content: Content) -> Content:
         """The content of a register one event later."""
@@ -129,6 +157,40 @@ class FiniteMemory:
             where = [normal(_read(condition, rows)) for condition in write.where]
             if FALSE not in where:
                 yield [_read(expression, rows) for expression in write.row], where
+
+
+def _place(configuration: Configuration) -> tuple[int, str]:
+    """A sort key for configurations that does not change from process to process."""
+    state, memory, begun = configuration
+    contents = [sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c) for c in memory]
+    return state, f"{contents} {begun}"
+
+
+def determinize(transducer: Transducer, *, steps: int | None = None) -> Transducer:
+    """The I/O-deterministic transducer with the same matches; the contents of registers become part of the state.
+
+    Tests of a state's transitions with equal labels exclude one another. There may be exponentially many states.
+    Raises `UnsupportedQueryError` if more than ``steps`` are needed, or if there are registers.
+    """
+    budget = Budget(steps)
+    runs = FiniteMemory(transducer, budget)
+    spaces = event_spaces_of(expressions_of(transducer))
+    algebras = [EventMinterms(event_space, transducer.mentioned, budget) for event_space in spaces]
+    moves: list[tuple[Subset, Subset, c.Condition, Labels]] = []
+
+    def following(subset: Subset) -> Iterator[Subset]:
+        tests = runs.tests(subset)
+        for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms(tests)):
+            guard = conjunction([t if t in holds else not_true(t) for t in tests])
+            for labels, target in runs.step(subset, holds).items():
+                budget.spend()
+                moves.append((subset, target, guard, labels))
+                yield target
+
+    numbers = {subset: number for number, subset in enumerate(reached([runs.initial], following))}
+    transitions = tuple(Transition(numbers[a], numbers[b], guard, labels=labels) for a, b, guard, labels in moves)
+    final = frozenset(number for subset, number in numbers.items() if runs.accepts(subset))
+    return Transducer(len(numbers), frozenset((0,)), final, transitions, mentioned=transducer.mentioned)
 
 
 # -- conditions on memory and event -------------------------------------------------------------------------------

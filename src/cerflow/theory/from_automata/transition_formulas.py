@@ -1,21 +1,22 @@
-"""One transition as a formula that reads one event (ρ of P2 §C.1)."""
+"""One transition as a formula that reads one event (ρ of P2 §C.1): its test without types and `Satisfied`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import reduce
 
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
-from cerflow.language.condition import Comparison, Condition, Constant, Function, LabelReference, Literal, with_labels
+from cerflow.language import condition as c
+from cerflow.language.condition import Condition, Constant, Function, LabelReference, Literal, with_labels
 from cerflow.language.formula import AnyEvent, As, Disjunction, EventType, Filter, Formula, NotEvent, Project, Rename
 from cerflow.language.node import walk
 from cerflow.language.printer import show
-from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions import guards
+from cerflow.logic.conditions.connectives import asked, conjuncts, spelled_out, with_atoms
 from cerflow.logic.conditions.guards import TypeTest
-from cerflow.logic.rewriting.rebuild import FreshNames
-from cerflow.theory.from_automata.plain_conditions import as_language_condition, assuming
+from cerflow.logic.rewriting.rebuild import FreshNames, mentions_set
 
 
 class Descriptions:
@@ -63,7 +64,7 @@ class Descriptions:
 
     def _types_of(self, t: Transition) -> list[str | None]:
         """The types to distinguish, and None for all others."""
-        demanded = [c.type for c in conjuncts(t.test) if isinstance(c, TypeTest)]
+        demanded = [part.type for part in conjuncts(t.test) if isinstance(part, TypeTest)]
         if self.types is not None and t.labels:
             return [name for name in self.types if not demanded or name == demanded[0]]
         return [demanded[0]] if demanded else [*sorted({n.type for n in _type_tests(t)}), None]
@@ -97,7 +98,7 @@ class Descriptions:
                 event = Rename(event, name, self._hidden)
             # Such an event would have to stand before the first one.
             position = Function("position", (LabelReference(self._hidden),))
-            event = Filter(event, Comparison(Operator.LT, position, Literal(0)))
+            event = Filter(event, c.Comparison(Operator.LT, position, Literal(0)))
         labels = sorted(t.labels - {TYPE_LABEL})
         if TYPE_LABEL in t.labels:
             self._keeps_types = True
@@ -128,7 +129,7 @@ def _held(t: Transition, name: str | None) -> tuple[str | None, dict[TypeTest, b
     streams = {n.stream for n in _type_tests(t) if n.type == name} - {None}
     if not streams:
         return None, held
-    demanded = {c.stream for c in conjuncts(t.test) if isinstance(c, TypeTest) and c.type == name}
+    demanded = {part.stream for part in conjuncts(t.test) if isinstance(part, TypeTest) and part.type == name}
     if len(streams) > 1 or not streams <= demanded:
         raise UnsupportedQueryError(
             f"{show(t.test)} distinguishes events of one type by their stream",
@@ -149,3 +150,75 @@ def _filtered(event: Formula, label: str, condition: Condition) -> Formula:
     if condition == Constant(True):
         return event
     return Filter(event, with_labels(as_language_condition(condition), lambda own: label if own is None else own))
+
+
+# -- tests as conditions -------------------------------------------------------------------------------------------
+
+#: Tests that a condition of the language cannot express.
+_BEYOND = (
+    guards.Stored
+    | guards.Of
+    | guards.Measure
+    | guards.InWindow
+    | c.TruthValue
+    | guards.TypeTest
+    | guards.StreamTest
+    | guards.LabelAggregate
+    | guards.SetCall
+)
+
+
+def assuming(test: c.Condition, types: Mapping[guards.TypeTest, bool]) -> c.Condition:
+    """The test, given the tests of the type that hold (all others do not), with constants simplified."""
+
+    def known(atom: c.Condition) -> c.Condition:
+        match atom:
+            case guards.TypeTest():
+                return c.Constant(types.get(atom, False))
+            case c.Comparison(Operator.EQ, c.TruthValue(condition), c.Literal(True)):
+                return condition
+        return atom
+
+    return with_atoms(test, known)
+
+
+def as_language_condition(test: c.Condition) -> c.Condition:
+    """A condition of the language, with bare attributes, that is true for exactly the events that satisfy the test.
+
+    Raises `UnsupportedQueryError` for tests that read more than the current event, and for a registered predicate that
+    is tested for not being true, as opposed to being false.
+    """
+    if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
+        raise UnsupportedQueryError(f"{show(test)} is not a condition on one event")
+    return asked(test, _said, _join)
+
+
+def _join(sign: type[c.And | c.Or], left: c.Condition, right: c.Condition) -> c.Condition:
+    return sign(left, right)
+
+
+def _said(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
+    if or_unknown and isinstance(atom, c.In | c.Between):
+        return asked(spelled_out(atom), _said, _join, wanted, or_unknown)
+    said = atom if wanted else c.Not(atom)
+    unknown = _unknown(atom) if or_unknown else None
+    return said if unknown is None else c.Or(said, unknown)
+
+
+def _unknown(atom: c.Condition) -> c.Condition | None:
+    """When an atom is neither true nor false; None if never."""
+    sides: tuple[c.Expression, ...]
+    match atom:
+        case c.Comparison():
+            sides = (atom.left, atom.right)
+        case c.Like() | c.Regexp():
+            sides = (atom.operand,)
+        case c.PredicateCall():
+            raise UnsupportedQueryError(
+                f"the language cannot express that {show(atom)} is unknown",
+                hint="A registered predicate under NOT cannot be translated back.",
+            )
+        case _:
+            sides = ()
+    nulls: list[c.Condition] = [c.IsNull(s) for s in sides if not (isinstance(s, c.Literal) and s.value is not None)]
+    return reduce(c.Or, nulls) if nulls else None

@@ -99,10 +99,10 @@ from cerflow.theory.papers.translations.cepl import compile_cepl as compile_cepl
 from cerflow.theory.papers.translations.conversions import as_complex_event_automaton as as_complex_event_automaton
 from cerflow.theory.papers.translations.conversions import as_unary_automaton as as_unary_automaton
 from cerflow.theory.papers.translations.conversions import from_engine as from_engine
+from cerflow.theory.papers.translations.conversions import from_json as from_json
 from cerflow.theory.papers.translations.conversions import to_engine as to_engine
 from cerflow.theory.papers.translations.conversions import with_marked_ends as with_marked_ends
 from cerflow.theory.papers.translations.equivalence import difference as difference
-from cerflow.theory.papers.translations.formulas import from_json as from_json
 from cerflow.theory.papers.translations.sremo import compile_sremo as compile_sremo
 from cerflow.theory.papers.translations.sremo import registers_of as registers_of
 from cerflow.theory.papers.translations.stages import Stages as Stages

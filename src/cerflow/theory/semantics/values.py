@@ -20,17 +20,13 @@ from cerflow.theory.semantics.operators import aggregate, applied, in_order, lab
 EventsOf = Callable[[str], Sequence[Event]]
 
 
-def steps(root: Node) -> tuple[tuple[Node, str | None], ...]:
-    """The nodes in the order of evaluation, children first, each with the label that its bare attributes belong to.
-
-    Aggregates and tests on sets are single steps: their operands are evaluated for each event of a label.
-    """
-    return _steps(root, calls_of_sets())
-
-
 @lru_cache(maxsize=4096)
 def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], ...]:
-    """``calls`` are the names of predicates of sets, on which the steps depend."""
+    """The nodes in the order of evaluation, children first, each with the label that its bare attributes belong to.
+
+    Aggregates and tests on sets are single steps: their operands are evaluated for each event of a label. ``calls`` are
+    the names of predicates of sets, on which the steps depend.
+    """
     found: list[tuple[Node, str | None]] = []
     stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
     while stack:

@@ -301,7 +301,7 @@ class Automaton:
 
     def to_json(self) -> str:
         """The automaton as JSON, which `from_json` reads; see there."""
-        from cerflow.theory.papers.translations.formulas import to_json  # it knows every kind of automaton
+        from cerflow.theory.papers.translations.conversions import to_json  # it knows every kind of automaton
 
         return to_json(self)
 

@@ -11,15 +11,13 @@ from typing import Literal, overload
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import Transducer
-from cerflow.base.errors import ArgumentError, UnsupportedQueryError
+from cerflow.base.errors import ArgumentError
 from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import Formula
 from cerflow.language.select import Select
 from cerflow.logic.conditions.guards import TypeTest
-from cerflow.theory.deciding.budget import Budget
-from cerflow.theory.deciding.finite_memory import FiniteMemory
-from cerflow.theory.deciding.subset_construction import determinize
+from cerflow.theory.deciding.finite_memory import UnboundedMemoryError, determinize
 from cerflow.theory.from_automata import kleene
 from cerflow.theory.from_automata.star_semantics import compile_star
 from cerflow.theory.papers.model.faults import NotMemorylessError
@@ -63,10 +61,9 @@ def _unary(formula: Formula) -> UCEA:
     transducer = compile_formula(formula)
     if transducer.registers:
         try:
-            FiniteMemory(transducer, Budget())
-        except UnsupportedQueryError as error:
+            transducer = determinize(transducer)
+        except UnboundedMemoryError as error:
             raise NotMemorylessError(f"no automaton without memory has these complex events: {error.reason}") from error
-        transducer = determinize(transducer)
     return unary_from_engine(transducer)
 
 

@@ -1,4 +1,4 @@
-"""Conversions between the models of the papers, and between their transducer and the engine's.
+"""The models of the papers converted into one another, into formulas, JSON and the engine's transducers, and back.
 
 The engine's model has no ε-transitions, keeps values rather than events, and reads an empty register as null. So on the
 way there a state also records which registers have been written, and an atom on an empty register becomes FALSE. On the
@@ -7,25 +7,39 @@ way back every register must have been written where it is read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.model.fragment import without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
-from cerflow.base.errors import UnsupportedQueryError
-from cerflow.language.automaton import Model, State
+from cerflow.base.errors import UnsupportedQueryError, expect
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model, State
+from cerflow.language.automaton_json import automaton_from_json, automaton_to_json
 from cerflow.language.condition import Condition, Expression, TruthValue, with_labels
-from cerflow.language.formula import CountWindow
+from cerflow.language.formula import CountWindow, Strategy, Within
 from cerflow.language.node import Node, transform, walk
+from cerflow.language.parser import parse_condition, parse_formula
+from cerflow.language.printer import show
+from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import AllRows, InWindow, Measure, NoRow, SetCall, Stored, is_local
 from cerflow.theory.papers.constructions.registers import is_register_safe
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_window
-from cerflow.theory.papers.model.automaton import Automaton
-from cerflow.theory.papers.model.faults import NotMemorylessError
-from cerflow.theory.papers.model.models import CEA, SRT, UCEA, SymbolicTransition, as_transducer, defined_for
-from cerflow.theory.papers.translations.formulas import as_formula
+from cerflow.theory.papers.model.automaton import MARKED, Automaton, TransitionLike
+from cerflow.theory.papers.model.faults import AutomatonError, NotMemorylessError
+from cerflow.theory.papers.model.models import (
+    CEA,
+    RMA,
+    SRT,
+    UCEA,
+    MatchTransition,
+    SymbolicTransition,
+    as_transducer,
+    defined_for,
+)
 
 #: Features that only the engine's transitions have.
 _BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
@@ -162,3 +176,103 @@ def _without_registers(automaton: Automaton) -> Automaton:
     for register in sorted(transducer.read):
         raise NotMemorylessError(f"a condition reads register {register}; only automata without memory have none")
     return transducer
+
+
+# -- as formulas and as JSON ---------------------------------------------------------------------------------------
+
+_MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
+
+
+def as_formula(automaton: Automaton) -> AutomatonFormula:
+    """The automaton as a formula, with the runs of `reported_matches`."""
+    expect(automaton, Automaton, "an automaton must be one of cerflow.automata")
+    model = automaton.model
+    return AutomatonFormula(
+        model,
+        automaton.states,
+        automaton.starts,
+        automaton.finals,
+        automaton.registers,
+        tuple(map(_step, automaton.transitions)),
+        model.anywhere,
+        model.ends_marked,
+    )
+
+
+def from_formula(formula: AutomatonFormula) -> Automaton:
+    """The automaton of a formula; raises a subclass of `AutomatonError` if its parts do not fit together."""
+    kind: type[Automaton] = _MODELS[formula.model]
+    if kind is SRT and len(formula.starts) != 1:
+        raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
+    # Automata say what is wrong with an ε-transition or a register.
+    transitions = tuple(_transition(kind, step) for step in formula.steps)
+    return kind.of_parts(
+        states=formula.states,
+        starts=formula.starts,
+        finals=formula.finals,
+        transitions=transitions,
+        registers=formula.registers,
+    )
+
+
+def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
+    if kind is not RMA:
+        return kind.transition.of(step.source, step.target, step.condition, step.output, step.writes)
+    return MatchTransition(
+        source=step.source,
+        target=step.target,
+        formula=step.condition,
+        parameters=tuple(parameter for parameter, _ in step.selection),
+        selection=tuple(register for _, register in step.selection),
+        writes=step.writes,
+        output=step.output,
+    )
+
+
+def _detecting(formula: AutomatonFormula) -> AutomatonFormula:
+    """The automaton whose runs begin at any event, end as they like, and mark all events that they read."""
+    steps = (replace(s, output=MARKED) if s.condition is not None else s for s in formula.steps)
+    return replace(formula, steps=tuple(steps), anywhere=True)
+
+
+def as_query(
+    automaton: Automaton, detect: bool, within: str | None, partition_by: str | Sequence[str], strategy: Strategy
+) -> Select:
+    """See `cerflow.Query.from_automaton`."""
+    formula = as_formula(automaton)
+    window = None
+    if within is not None:
+        in_window = parse_formula(f"EVENT WITHIN {within}")
+        assert isinstance(in_window, Within)
+        window = in_window.window
+    return Select(
+        _detecting(formula) if detect else formula,
+        projection=Projection(ProjectionKind.NONE if detect else ProjectionKind.ALL),
+        partition=tuple((key,) for key in ((partition_by,) if isinstance(partition_by, str) else partition_by)),
+        window=window,
+        strategy=strategy,
+    )
+
+
+def to_json(automaton: Automaton) -> str:
+    """The automaton as JSON that `from_json` reads; predicates stand in it by their names.
+
+    Raises `UnsupportedQueryError` for conditions that are nested too deeply for JSON.
+    """
+    return automaton_to_json(as_formula(automaton), show)
+
+
+def from_json(text: str) -> Automaton:
+    """The automaton that `to_json` wrote, of the same model.
+
+    Raises `QueryError`, which names the part of the text at fault, and a subclass of `AutomatonError` if the parts do
+    not fit together.
+    """
+    return from_formula(automaton_from_json(text, partial(parse_condition, bare_attributes=True)))
+
+
+def _step(t: TransitionLike) -> AutomatonStep:
+    if isinstance(t, MatchTransition):
+        selection = tuple(zip(t.parameters, t.selection))
+        return AutomatonStep(t.source, t.target, t.formula, t.output, t.writes, selection)
+    return AutomatonStep(t.source, t.target, t.condition, t.output, t.writes)
