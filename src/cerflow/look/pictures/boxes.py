@@ -63,11 +63,6 @@ class Box:
     head: _Lines = ()
     foot: _Lines = ()
 
-    @property
-    def is_frame(self) -> bool:
-        """Whether lines can be added at head and foot."""
-        return bool(self.head or self.foot)
-
 
 def draw(sheet: Sheet, box: Box) -> None:
     """Draw a box and all in it, parents first."""
@@ -120,6 +115,16 @@ def framed(inner: Box | None, head: _Lines, foot: _Lines = (), *, shape: str = "
     return Box(width, height, middle, parts, own, kind, inner=inner, head=head, foot=foot)
 
 
+def _column(*boxes: Box, gap: float = 0.0) -> Box:
+    """Boxes one below the other, in the middle; connections meet the first."""
+    width = max(box.width for box in boxes)
+    parts, y = [], 0.0
+    for box in boxes:
+        parts.append(((width - box.width) / 2, y, box))
+        y += box.height + gap
+    return Box(width, y - gap, boxes[0].middle, tuple(parts))
+
+
 def captioned(box: Box, mark: Mark) -> Box:
     """A box over lines of text, with a clock before the first if a share of a time has passed."""
     lines = [
@@ -128,20 +133,18 @@ def captioned(box: Box, mark: Mark) -> Box:
         for piece in shortened(line, _LETTERS, 3)
     ]
     clock = 0.0 if mark.share is None else _CLOCK
-    width = max(box.width, *(text_width(line) + 2 * clock for line, _ in lines))
-    left = (width - box.width) / 2
+    width = max((text_width(line) + 2 * clock for line, _ in lines), default=0.0)
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
         for k, (line, kind) in enumerate(lines):
-            middle = y + box.height + LINE * (k + 0.5) + 2
+            middle = y + LINE * (k + 0.5) + 2
             sheet.text(x + width / 2, middle, ((line, kind),), group, "middle")
             if k == 0 and mark.share is not None:
                 sheet.clock(x + width / 2 - text_width(line) / 2 - clock / 2, middle, clock / 2 - 3, mark.share, group)
 
-    inner = replace(box, kind=f"{box.kind} {mark.kind}".rstrip())
-    kind = f"cf-part {mark.kind}".rstrip()
-    height = box.height + LINE * len(lines) + 2
-    return Box(width, height, box.middle, ((left, 0.0, inner),), own, kind, "\n".join(mark.lines))
+    said = "\n".join(mark.lines)
+    caption = Box(width, LINE * len(lines) + 2, 0.0, (), own, f"cf-part {mark.kind}".rstrip(), said)
+    return replace(_column(replace(box, kind=f"{box.kind} {mark.kind}".rstrip()), caption), title=said)
 
 
 def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
@@ -193,23 +196,16 @@ def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
 
 def stacked(upper: Box, word: str, lower: Box) -> Box:
     """Two boxes in a frame, one above the other, with a word between them."""
-    width = max(upper.width, lower.width, text_width(word) + 40) + 2 * _PAD
-    between = LINE + 8
-    height = upper.height + lower.height + between + 2 * _PAD
-    at = _PAD + upper.height + between / 2
+    width = max(upper.width, lower.width, text_width(word) + 40)
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
-        sheet.rect(x, y, width, height, "cf-frame", group)
-        half = text_width(word) / 2 + 6
-        for start, end in ((0.0, width / 2 - half), (width / 2 + half, width)):
-            sheet.line(((x + start, y + at), (x + end, y + at)), "cf-rule", group)
-        sheet.text(x + width / 2, y + at, ((word, "cf-bold"),), group, "middle")
+        half, middle = text_width(word) / 2 + 6, y + LINE / 2 + 4
+        for start, end in ((-_PAD, width / 2 - half), (width / 2 + half, width + _PAD)):
+            sheet.line(((x + start, middle), (x + end, middle)), "cf-rule", group)
+        sheet.text(x + width / 2, middle, ((word, "cf-bold"),), group, "middle")
 
-    parts = (
-        ((width - upper.width) / 2, _PAD, upper),
-        ((width - lower.width) / 2, _PAD + upper.height + between, lower),
-    )
-    return Box(width, height, height / 2, parts, own)
+    frame = framed(_column(upper, Box(width, LINE + 8, 0.0, (), own), lower), ())
+    return replace(frame, middle=frame.height / 2)
 
 
 def forbidden(word: str, refused: Box) -> Box:
@@ -219,10 +215,7 @@ def forbidden(word: str, refused: Box) -> Box:
 
 def excluding(wanted: Box, word: str, refused: Box) -> Box:
     """A box, and below it in a frame of warning a box that must not be there."""
-    lower = forbidden(word, refused)
-    width = max(wanted.width, lower.width)
-    parts = (((width - wanted.width) / 2, 0.0, wanted), ((width - lower.width) / 2, wanted.height + _PAD, lower))
-    return framed(Box(width, wanted.height + _PAD + lower.height, wanted.middle, parts), ())
+    return framed(_column(wanted, forbidden(word, refused), gap=_PAD), ())
 
 
 def looped(box: Box, connector: Connector) -> Box:
@@ -245,21 +238,19 @@ def looped(box: Box, connector: Connector) -> Box:
 
 def bracketed(box: Box, text: str) -> Box:
     """A box over a bracket with a text."""
-    width, height = max(box.width, text_width(text) + 12), box.height + 14 + LINE
-    left = (width - box.width) / 2
+    width = max(box.width, text_width(text) + 12)
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
-        y += box.height
         corners = ((x, y + 4), (x, y + 11), (x + width, y + 11), (x + width, y + 4))
         sheet.line(corners, "cf-bracket", group)
         sheet.text(x + width / 2, y + 14 + LINE / 2, ((text, "cf-write"),), group, "middle")
 
-    return Box(width, height, box.middle, ((left, 0.0, box),), own)
+    return _column(box, Box(width, 14 + LINE, 0.0, (), own))
 
 
 def with_lines(box: Box, head: _Lines, foot: _Lines) -> Box:
     """A box with more lines at head and foot: its own frame grows, or it gets one."""
-    if not box.is_frame:
+    if not (box.head or box.foot):
         return framed(box, head, foot)
     shape = "cf-shape cf-event" if box.inner is None else "cf-frame"
     grown = framed(box.inner, (*box.head, *head), (*box.foot, *foot), shape=shape)
