@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from operator import attrgetter
+from typing import Any, Literal
 
 from cerflow.base.errors import Span
+from cerflow.base.graphs import gathered
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
 from cerflow.language.condition import Condition
@@ -27,15 +30,16 @@ RelaxedKind = Literal[
 class Constraint:
     """A part of a query that can refuse a complex event.
 
-    ``occurrence`` counts nodes of the query as `walk` does (None: a clause of the query itself), ``part`` numbers the
-    conditions of one filter and the sides of AND. ``node`` is what refuses, ``text`` how it is written.
+    ``occurrence`` counts nodes of the query as `walk` does, ``part`` the constraints of a node. ``node`` is what
+    refuses, ``text`` how it is written. ``leave_out`` gives the node at the occurrence without it.
     """
 
     kind: RelaxedKind
-    occurrence: int | None
+    occurrence: int
     part: int
     node: Node
     text: str
+    leave_out: Callable[[Any], Node]
 
     @property
     def span(self) -> Span | None:
@@ -62,121 +66,106 @@ def constraints(select: Select) -> list[Constraint]:
             hidden.update(below[k][1:])
         elif isinstance(current, f.NotEvent | Complement):
             hidden.update(below[k])
-    found = [c for k, current in enumerate(nodes) if k not in hidden for c in _of_node(k, current)]
-    return [*found, *_of_clauses(select)]
+    return [
+        Constraint(kind, k, part, node, text, leave_out)
+        for k, current in enumerate(nodes)
+        if k not in hidden
+        for part, (kind, node, text, leave_out) in enumerate(_of_node(current))
+    ]
 
 
-def _of_node(k: int, current: Node) -> Iterator[Constraint]:
+def relaxed(select: Select, left_out: Iterable[Constraint]) -> Select:
+    """The query without some of its `constraints`; it may be one that cannot be evaluated."""
+    gone = gathered((c.occurrence, c) for c in left_out)
+
+    def change(k: int, current: Node) -> Node:
+        # The last first, so that others keep their places.
+        parts = sorted(gone.get(k, ()), key=lambda c: -c.part)
+        if parts and parts[0].kind == "both":
+            # Without both sides the formula is the first one, whose own parts may be left out, too.
+            del parts[1:]
+        for constraint in parts:
+            current = constraint.leave_out(current)
+        return current
+
+    return transformed(select, change)
+
+
+def _of_node(current: Node) -> Iterator[tuple[RelaxedKind, Node, str, Callable[[Any], Node]]]:
+    """The kind of each constraint of a node, what refuses, its text, and what makes the node one without it."""
     match current:
         case f.Filter() | Terminal() | AutomatonStep(condition=Condition()):
             assert current.condition is not None
             for number, part in enumerate(conjuncts(current.condition)):
-                yield Constraint("condition", k, number, part, show(part))
+                yield "condition", part, show(part), partial(_without_part, number)
         case f.EventType():
-            yield Constraint("type", k, 0, current, show(current, kinds=False))
+            kind = show(current, kinds=False)
+            yield "type", current, kind, lambda n: f.As(f.AnyEvent(n.stream, span=n.span), n.name, span=n.span)
         case f.NotEvent():
-            yield Constraint("type", k, 0, current, show(current, kinds=False))
-        case f.StrictSequence() | f.StrictIteration():
-            yield Constraint("contiguity", k, 0, current, ":" if isinstance(current, f.StrictSequence) else ":+")
+            yield "type", current, show(current, kinds=False), lambda n: f.AnyEvent(n.event.stream, span=n.span)
+        case f.StrictSequence():
+            yield "contiguity", current, ":", lambda n: f.Sequence(n.left, n.right, span=n.span)
+        case f.StrictIteration():
+            yield "contiguity", current, ":+", _with_gaps
         case f.Repetition():
             if current.strict:
-                yield Constraint("contiguity", k, 0, current, ":{…}")
+                yield "contiguity", current, ":{…}", _with_gaps
             if current.least > 1 or current.most is not None:
                 most = "" if current.most is None else current.most
-                yield Constraint("repetition", k, 1, current, f"{{{current.least},{most}}}")
+                yield "repetition", current, f"{{{current.least},{most}}}", _any_number
         case f.Exclusion():
             end = f" FOR {show(current.window)}" if isinstance(current, f.NotFollowedBy) else ""
             text = f"{current.sign} {show(current.right, kinds=False)}{end}"
-            yield Constraint("exclusion", k, 0, current, text)
+            yield "exclusion", current, text, attrgetter("left")
         case f.Conjunction():
-            for side, operand in enumerate((current.left, current.right)):
-                yield Constraint("both", k, side, operand, f"AND {show(operand, kinds=False)}")
+            for operand, other in ((current.left, "right"), (current.right, "left")):
+                yield "both", operand, f"AND {show(operand, kinds=False)}", attrgetter(other)
         case f.Start():
-            yield Constraint("start", k, 0, current, "START")
+            yield "start", current, "START", attrgetter("operand")
         case f.Selection():
-            kind: RelaxedKind = "contiguity" if current.strategy is f.Strategy.STRICT else "preference"
-            yield Constraint(kind, k, 0, current, str(current.strategy))
+            strict = current.strategy is f.Strategy.STRICT
+            yield "contiguity" if strict else "preference", current, str(current.strategy), attrgetter("operand")
         case f.Within() | Windowed():
-            yield Constraint("window", k, 0, current.window, f"WITHIN {show(current.window)}")
+            yield "window", current.window, f"WITHIN {show(current.window)}", attrgetter("operand")
+        case Select():
+            yield from _of_clauses(current)
 
 
-def _of_clauses(select: Select) -> Iterator[Constraint]:
+def _of_clauses(select: Select) -> Iterator[tuple[RelaxedKind, Node, str, Callable[[Any], Node]]]:
     if select.partition:
         keys = ", ".join(names[0] if len(names) == 1 else f"[{', '.join(names)}]" for names in select.partition)
-        yield Constraint("partition", None, 0, select, f"PARTITION BY {keys}")
+        yield "partition", select, f"PARTITION BY {keys}", lambda n: replace(n, partition=())
     if select.window is not None:
-        yield Constraint("window", None, 0, select.window, f"WITHIN {show(select.window)}")
-    if select.strategy is f.Strategy.STRICT:
-        yield Constraint("contiguity", None, 1, select, "SELECT STRICT")
-    elif select.strategy not in (f.Strategy.ALL, f.Strategy.ANY):
-        yield Constraint("preference", None, 1, select, f"SELECT {select.strategy}")
+        yield "window", select.window, f"WITHIN {show(select.window)}", lambda n: replace(n, window=None)
+    if select.strategy not in (f.Strategy.ALL, f.Strategy.ANY):
+        strict = select.strategy is f.Strategy.STRICT
+        kind: RelaxedKind = "contiguity" if strict else "preference"
+        yield kind, select, f"SELECT {select.strategy}", lambda n: replace(n, strategy=f.Strategy.ALL, by=())
     if select.consume is not Consumption.NONE:
-        yield Constraint("consumption", None, 0, select, f"CONSUME BY {select.consume}")
-    if select.limit is not None or select.strategy is f.Strategy.ANY:
+        yield "consumption", select, f"CONSUME BY {select.consume}", lambda n: replace(n, consume=Consumption.NONE)
+    if select.strategy is f.Strategy.ANY:
         text = f"LIMIT {select.limit}" if select.limit is not None else "SELECT ANY"
-        yield Constraint("limit", None, 0, select, text)
+        yield "limit", select, text, lambda n: replace(n, limit=None, strategy=f.Strategy.ALL)
+    elif select.limit is not None:
+        yield "limit", select, f"LIMIT {select.limit}", lambda n: replace(n, limit=None)
 
 
-def relaxed(select: Select, left_out: Collection[Constraint]) -> Select:
-    """The query without some of its `constraints`; it may be one that cannot be evaluated."""
-    gone = {(c.occurrence, c.part) for c in left_out if c.occurrence is not None}
-    touched = {k for k, _ in gone}
-
-    def change(k: int, current: Node) -> Node:
-        return _relaxed(current, {part for occurrence, part in gone if occurrence == k}) if k in touched else current
-
-    smaller = transformed(select, change)
-    for constraint in left_out:
-        if constraint.occurrence is None:
-            smaller = _without_clause(smaller, constraint.kind)
-    return smaller
+def _without_part(number: int, current: f.Filter | Terminal | AutomatonStep) -> Node:
+    """The node without one of the conditions that must all hold."""
+    assert current.condition is not None
+    rest = [part for k, part in enumerate(conjuncts(current.condition)) if k != number]
+    return (
+        current.operand if isinstance(current, f.Filter) and not rest else replace(current, condition=conjunction(rest))
+    )
 
 
-def _relaxed(current: Node, gone: set[int]) -> Node:
-    match current:
-        case f.Filter() | Terminal() | AutomatonStep(condition=Condition()):
-            assert current.condition is not None
-            rest = [part for number, part in enumerate(conjuncts(current.condition)) if number not in gone]
-            if isinstance(current, f.Filter) and not rest:
-                return current.operand
-            return replace(current, condition=conjunction(rest))
-        case f.EventType(name, stream):
-            return f.As(f.AnyEvent(stream, span=current.span), name, span=current.span)
-        case f.NotEvent():
-            return f.AnyEvent(current.event.stream, span=current.span)
-        case f.StrictSequence():
-            return f.Sequence(current.left, current.right, span=current.span)
-        case f.StrictIteration():
-            return f.Iteration(current.operand, span=current.span)
-        case f.Repetition():
-            strict = current.strict and 0 not in gone
-            if 1 not in gone:
-                return replace(current, strict=strict)
-            if current.least == 0:
-                return replace(current, strict=strict, most=None)
-            iteration = f.StrictIteration if strict else f.Iteration
-            return iteration(current.operand, span=current.span)
-        case f.Conjunction():
-            # Without both sides the formula is the first one, whose own parts may be left out, too.
-            return current.right if gone == {0} else current.left
-        case f.Exclusion():
-            return current.left
-        case f.Start() | f.Selection() | f.Within() | Windowed():
-            return current.operand
-    raise TypeError(f"{type(current).__name__} refuses nothing")
+def _with_gaps(current: f.StrictIteration | f.Repetition) -> Node:
+    if isinstance(current, f.Repetition):
+        return replace(current, strict=False)
+    return f.Iteration(current.operand, span=current.span)
 
 
-def _without_clause(select: Select, kind: RelaxedKind) -> Select:
-    match kind:
-        case "partition":
-            return replace(select, partition=())
-        case "window":
-            return replace(select, window=None)
-        case "contiguity" | "preference":
-            return replace(select, strategy=f.Strategy.ALL, by=())
-        case "consumption":
-            return replace(select, consume=Consumption.NONE)
-        case "limit":
-            strategy = f.Strategy.ALL if select.strategy is f.Strategy.ANY else select.strategy
-            return replace(select, limit=None, strategy=strategy)
-    raise ValueError(f"{kind} is not a clause")
+def _any_number(current: f.Repetition) -> Node:
+    if current.least == 0:
+        return replace(current, most=None)
+    return (f.StrictIteration if current.strict else f.Iteration)(current.operand, span=current.span)
