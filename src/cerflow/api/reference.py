@@ -26,30 +26,20 @@ from cerflow.language.select import Select
 from cerflow.language.sremo import with_fields
 from cerflow.logic.rewriting.times import with_floats, with_zones
 from cerflow.theory.semantics.deadlines import Time
-from cerflow.theory.semantics.first_order import first_order_matches
-from cerflow.theory.semantics.formulas import Denotation, formula_matches
+from cerflow.theory.semantics.first_order import first_order_matches as first_order_matches
+from cerflow.theory.semantics.formulas import Denotation
+from cerflow.theory.semantics.formulas import formula_matches as formula_matches
 from cerflow.theory.semantics.programs import Entry, clocked, defined, read_by
 from cerflow.theory.semantics.queries import Match, evaluate
-from cerflow.theory.semantics.sremo import sremo_derivations, sremo_match_string, sremo_matches
-
-__all__ = [
-    "first_order_matches",
-    "formula_matches",
-    "is_detected",
-    "reference_matches",
-    "reference_program",
-    "sremo_derivations",
-    "sremo_match_string",
-    "sremo_matches",
-    "stream_of",
-]
-
+from cerflow.theory.semantics.sremo import sremo_derivations as sremo_derivations
+from cerflow.theory.semantics.sremo import sremo_match_string as sremo_match_string
+from cerflow.theory.semantics.sremo import sremo_matches as sremo_matches
 
 #: The kinds of decimals that are other numbers to conditions.
 _FORMS = {ValueKind.INTEGER: int, ValueKind.FLOAT: float}
 
 
-class ReadStatement(Protocol):
+class _ReadStatement(Protocol):
     """The part of a program's statement that the semantics needs."""
 
     @property
@@ -207,7 +197,7 @@ def _read(table: pa.Table, schema: Schema) -> tuple[list[dict[str, Any]], Stream
 
 
 def reference_program(
-    statements: Sequence[ReadStatement], table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
+    statements: Sequence[_ReadStatement], table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
 ) -> Matches:
     """Evaluate a program by the definitions of the spec; the table must be in the order of time.
 
