@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from html import escape
 from itertools import islice
 from typing import Any, Unpack
@@ -15,6 +16,7 @@ from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, CerflowError, expect
 from cerflow.base.event_tables import to_table, unknown_types
+from cerflow.base.graphs import gathered
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
@@ -112,7 +114,8 @@ class QuerySet(Mapping[str, Query]):
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
         table, numbers = valid_in_order(table, checker, sequence)
-        found = _Pass(FiniteStream(plans, checker.schema, table, numbers, clock, memory=memory))
+        stream = FiniteStream(plans, checker.schema, table, numbers, clock, memory=memory)
+        found = cache(lambda: gathered((name, part) for name, parts in stream.detected() for part in parts))
         return {
             name: Matches(_PartsOf(found, name), plan.report, plan.limit, stream=table) for name, plan in plans.items()
         }
@@ -162,28 +165,12 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-class _Pass:
-    """The detections of all queries in a stream, computed when first needed."""
-
-    def __init__(self, stream: FiniteStream) -> None:
-        self._stream = stream
-        self._found: dict[str, list[Part]] | None = None
-
-    def parts(self, name: str) -> list[Part]:
-        if self._found is None:
-            found: dict[str, list[Part]] = {}
-            for some, parts in self._stream.detected():
-                found.setdefault(some, []).extend(parts)
-            self._found = found
-        return self._found.get(name, [])
-
-
 class _PartsOf:
-    """The part of a pass that belongs to one query."""
+    """The detections of one query among those of all, which are found when they are first needed."""
 
-    def __init__(self, found: _Pass, name: str) -> None:
+    def __init__(self, found: Callable[[], Mapping[str, Sequence[Part]]], name: str) -> None:
         self._found = found
         self._name = name
 
     def __iter__(self) -> Iterator[Part]:
-        return iter(self._found.parts(self._name))
+        return iter(self._found().get(self._name, ()))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import NoneType
-from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
+from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 
 import pyarrow as pa
 
@@ -349,9 +349,6 @@ def free_name(wish: str, taken: Iterable[str]) -> str:
     return wish
 
 
-_Kind = Literal["integer", "float", "decimal", "string", "timestamp"]
-
-
 def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """The smallest type for the values of both, None if there is none; integers and fractions become doubles."""
     a, b = (t.value_type if a != b and pa.types.is_dictionary(t) else t for t in (a, b))
@@ -359,26 +356,17 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         return a
     if pa.types.is_null(a):
         return b
-    kinds = {_kind(a), _kind(b)}
-    if kinds == {"timestamp"}:
-        if (a.tz is None) != (b.tz is None):
-            return None
-        return pa.timestamp(finest((a.unit, b.unit)), tz=a.tz)
-    if len(kinds) == 1 and None not in kinds:
+    if pa.types.is_timestamp(a) and pa.types.is_timestamp(b):
+        return None if (a.tz is None) != (b.tz is None) else pa.timestamp(finest((a.unit, b.unit)), tz=a.tz)
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if any(of(a) and of(b) for of in (*numbers, _is_text)):
         pair = [pa.schema([("", t)]) for t in (a, b)]
         return pa.unify_schemas(pair, promote_options="permissive").field(0).type
-    return pa.float64() if kinds <= {"integer", "float", "decimal"} else None
+    return pa.float64() if all(any(of(t) for of in numbers) for t in (a, b)) else None
 
 
-def _kind(data_type: pa.DataType) -> _Kind | None:
-    kinds: dict[_Kind, bool] = {
-        "integer": pa.types.is_integer(data_type),
-        "float": pa.types.is_floating(data_type),
-        "decimal": pa.types.is_decimal(data_type),
-        "string": pa.types.is_string(data_type) or pa.types.is_large_string(data_type),
-        "timestamp": pa.types.is_timestamp(data_type),
-    }
-    return next((kind for kind, fits in kinds.items() if fits), None)
+def _is_text(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
 
 
 def _hint(name: str, columns: Sequence[str]) -> str:
