@@ -11,7 +11,6 @@ from math import log10
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
@@ -34,8 +33,6 @@ from cerflow.studio.sampling import LoadedEvents
 _FIRST_ROWS, _PROMPT = 256, 0.4
 #: Matches of a preview whose events are shown in their colours.
 _LISTED = 1_000
-
-_Marks = NDArray[np.uint64]
 
 
 class StoppedError(CerflowError):
@@ -206,7 +203,7 @@ class SampleDifference:
 def difference_in(first: Query, second: Query, loaded: LoadedEvents) -> SampleDifference:
     """Run two queries until one of them has too many matches, or it takes too long; raises what they raise."""
     recognizers = [q.recognizer(loaded.table.schema, on_bad_record="skip", **loaded.roles) for q in (first, second)]
-    only_first = only_second = np.zeros(0, np.uint64)
+    only_first = only_second = pa.array([], pa.string())
     both = reached = total = 0
     ended = None
     try:
@@ -219,43 +216,29 @@ def difference_in(first: Query, second: Query, loaded: LoadedEvents) -> SampleDi
                 if total > limits.STUDIO_COMPARED_MATCHES:
                     ended = f"a query has more than {limits.STUDIO_COMPARED_MATCHES:,} matches"
                     break
-                only_first = np.concatenate([only_first, _marks(of_first)])
-                only_second = np.concatenate([only_second, _marks(of_second)])
-                shared = np.intersect1d(only_first, only_second)
+                only_first = pc.unique(pa.concat_arrays([only_first, _as_texts(of_first)]))
+                only_second = pc.unique(pa.concat_arrays([only_second, _as_texts(of_second)]))
+                shared = only_first.filter(pc.is_in(only_first, value_set=only_second))
                 both += len(shared)
-                only_first, only_second = np.setdiff1d(only_first, shared), np.setdiff1d(only_second, shared)
+                only_first, only_second = (
+                    one.filter(pc.invert(pc.is_in(one, value_set=shared))) for one in (only_first, only_second)
+                )
                 reached += len(some)
     except StoppedError as stop:
         ended = str(stop)
     return SampleDifference(both, len(only_first), len(only_second), reached, ended)
 
 
-def _marks(matches: Matches) -> _Marks:
-    """A number for each match, the same for matches of the same events with the same labels, or of the same row."""
+def _as_texts(matches: Matches) -> pa.Array:
+    """A text for each match, the same for matches of the same events with the same labels, or of the same row."""
     if "events" not in matches.schema.names:
-        table = matches.to_arrow()
-        return np.array([hash(repr(row)) for row in table.to_pylist()], np.int64).view(np.uint64)
+        return pa.array([repr(row) for row in matches.to_arrow().to_pylist()], pa.string())
     lists = one_array(matches.to_arrow(columns=["events"]).column("events"))
-    if not len(lists):
-        return np.zeros(0, np.uint64)
     events = pc.list_flatten(lists)
     labels = pc.binary_join(pc.struct_field(events, ["labels"]).cast(pa.list_(pa.string())), "\x1f")
-    coded = one_array(labels).dictionary_encode()
-    names = np.array([hash(text) for text in coded.dictionary.to_pylist()], np.int64).view(np.uint64)
-    positions = pc.struct_field(events, ["position"]).to_numpy(zero_copy_only=False).astype(np.uint64)
-    mixed = _mixed(_mixed(positions) ^ names[coded.indices.to_numpy(zero_copy_only=False)])
-    ends = np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False))
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    found: _Marks = sums[ends] - sums[np.concatenate([[0], ends[:-1]])]
-    return found
-
-
-def _mixed(values: _Marks) -> _Marks:
-    """Numbers whose bits all depend on all bits of the given ones (splitmix64)."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    texts = pc.binary_join_element_wise(pc.struct_field(events, ["position"]).cast(pa.string()), labels, "\x1e")
+    ends = np.cumsum([0, *pc.list_value_length(lists).to_numpy(zero_copy_only=False)])
+    return pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), texts), "\x1d")
 
 
 def other_clauses(first: Select, second: Select) -> list[tuple[str, str]]:
