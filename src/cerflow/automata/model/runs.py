@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
 from typing import Any, TypeVar
 
+from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write, registers_read
 from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import QueryError
@@ -85,13 +86,17 @@ def matches(transducer: Transducer, events: StreamGiven, *, reporting: bool = Fa
 
 
 class RunReader:
-    """One transducer over one list of events; conditions on one event alone are evaluated once."""
+    """One transducer over one list of events, perhaps with ticks and pauses, which windows of events do not count.
+
+    Conditions on one event alone are evaluated once.
+    """
 
     def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
         self.transducer = transducer
         self.events = events
         self.empty: Memory = (None,) * len(transducer.registers)
         self.leaving = transducer.leaving()
+        self._counts = list(accumulate(event.type not in (TICK.type, PAUSE.type) for event in events))
         self._ends_labelled = all(t.labels for t in transducer.transitions if t.target in transducer.final)
         # Most tests read the type and some attributes, so events that agree in these have one answer.
         self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
@@ -226,7 +231,7 @@ class RunReader:
         """The place, time or attribute of an event that a window compares; None if the event has none."""
         match window:
             case CountWindow():
-                return position
+                return self._counts[position] - 1
             case DurationWindow():
                 if not isinstance(self.events, Stream) or self.events.microseconds_per_tick is None:
                     raise QueryError("a window of time needs events with times", span=window.span)

@@ -18,7 +18,7 @@ from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.events import Event, Stream, Value
 from cerflow.engine.stopping import look
-from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import walk
 from cerflow.logic.conditions.guards import InWindow
 from cerflow.look.studying.samples import StudiedEvents, Substream
@@ -60,22 +60,6 @@ class StudiedMoments:
     begun: Mapping[tuple[Key, int], tuple[int, ...]]
     by_clock: Mapping[int, Sequence[Sequence[tuple[Key, int]]]] = field(default_factory=dict)
     attribute: str | None = None
-
-
-class TimedReader(RunReader):
-    """A `RunReader` for events with ticks and pauses between them, which windows of events do not count."""
-
-    def __init__(self, transducer: Transducer, events: Sequence[Event]) -> None:
-        super().__init__(transducer, events)
-        self._counts: list[int] = []
-        count = -1
-        for event in events:
-            count += not (is_tick(event) or is_pause(event))
-            self._counts.append(count)
-
-    def measure(self, window: Window, position: int) -> int | float | None:
-        """See `RunReader.measure`."""
-        return self._counts[position] if isinstance(window, CountWindow) else super().measure(window, position)
 
 
 def moments(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> StudiedMoments:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cerflow.api.query import Query
-from cerflow.automata.model.runs import Memory
+from cerflow.automata.model.runs import Memory, RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
@@ -16,7 +16,7 @@ from cerflow.engine.recognize.planning import fitted, transducer_of
 from cerflow.engine.stopping import look
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Consumption, CountItem, LabelItem, Projection, ProjectionKind, Select
-from cerflow.look.studying.deadlines import TimedReader, moments, shown_labels
+from cerflow.look.studying.deadlines import moments, shown_labels
 from cerflow.look.studying.samples import StudiedEvents, Substream, substream_at
 from cerflow.look.studying.steps import Pairs
 from cerflow.look.studying.wording import time_of
@@ -130,7 +130,7 @@ class _MarkedRuns:
 
     def first(self, part: Substream) -> tuple[Fit | None, bool]:
         """The first match that a run gives, and if there is none, whether one may come after these events."""
-        transducer, reader = self._transducer, TimedReader(self._transducer, part.events)
+        transducer, reader = self._transducer, RunReader(self._transducer, part.events)
         wanted = {part.places[position]: labels for position, labels in self._wanted.items()}
         first, last = min(wanted), max(wanted)
         current: dict[tuple[int, Memory, tuple[int, ...]], Pairs] = {

@@ -12,7 +12,7 @@ from itertools import chain, count, islice
 
 from cerflow.automata.model.clock import may_read_events, reads_tick
 from cerflow.automata.model.run_windows import windows_needed
-from cerflow.automata.model.runs import Memory
+from cerflow.automata.model.runs import Memory, RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
@@ -23,7 +23,7 @@ from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.logic.conditions.guards import Measure
-from cerflow.look.studying.deadlines import TimedReader, is_pause, is_tick, shown_labels
+from cerflow.look.studying.deadlines import is_pause, is_tick, shown_labels
 from cerflow.look.studying.samples import Substream
 from cerflow.look.studying.steps import (
     NOTHING,
@@ -64,7 +64,7 @@ class SubstreamRuns:
         self._part = part
         self._kinds = kinds
         self._key = part.key
-        self._reader = TimedReader(transducer, part.events)
+        self._reader = RunReader(transducer, part.events)
         self._timed = {
             write.register
             for t in transducer.transitions

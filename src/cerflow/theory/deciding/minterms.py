@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from functools import cache
 from itertools import combinations, product
 from typing import NamedTuple
 
@@ -79,18 +80,15 @@ class EventMinterms:
         self.event_space = event_space
         self._mentioned = mentioned
         self._budget = budget
-        self._assignments: dict[tuple[c.Condition, ...], list[_Assignment]] = {}
-        self._known: dict[tuple[c.Condition, ...], tuple[EventMinterm, ...]] = {}
+        self._assigned = cache(self._assign)
+        self._known = cache(self._minterms)
 
     def minterms(self, tests: Sequence[c.Condition]) -> tuple[EventMinterm, ...]:
         """The minterms of distinct tests; those that certainly have an event come first.
 
         Raises `UnsupportedQueryError` when the budget is spent.
         """
-        key = tuple(tests)
-        if key not in self._known:
-            self._known[key] = self._minterms(key)
-        return self._known[key]
+        return self._known(tuple(tests))
 
     def _minterms(self, tests: tuple[c.Condition, ...]) -> tuple[EventMinterm, ...]:
         found: dict[frozenset[c.Condition], EventMinterm] = {}
@@ -169,14 +167,8 @@ class EventMinterms:
 
     # -- assignments ---------------------------------------------------------------------------------------------
 
-    def _assigned(self, conditions: tuple[c.Condition, ...]) -> list[_Assignment]:
-        """All assignments to conditions that share attributes, those that certainly exist first."""
-        known = self._assignments.get(conditions)
-        if known is None:
-            known = self._assignments[conditions] = self._assign(conditions)
-        return known
-
     def _assign(self, conditions: tuple[c.Condition, ...]) -> list[_Assignment]:
+        """All assignments to conditions that share attributes, those that certainly exist first."""
         columns = sorted(frozenset().union(*map(self._columns, conditions)))
         choices = [self._values(column, conditions) for column in columns]
         tried = [one for one in conditions if self._is_tried(one)]

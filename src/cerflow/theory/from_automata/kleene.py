@@ -17,25 +17,13 @@ _ANYWHERE, _AT_ONCE, _END = -1, -2, -3
 
 
 def formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
-    """A formula with the complex events of a transducer without registers.
-
-    States are eliminated one by one (Kleene's construction). If a state skips any events, its incoming and outgoing
-    parts are joined by ``;``, otherwise by ``:``; repetitions become ``+`` and ``:+``. START and PROJECT are used only
-    if needed: for runs that begin with the first event, and for events that are read but left out. ``types`` are all
-    existing types of events; without it there may be any.
-
-    Raises `UnsupportedQueryError` for registers, for tests that no formula expresses, for events reported under unknown
-    types (then give ``types``), and for a too large result.
-    """
+    """A formula with the complex events of a transducer; see `cerflow.automata.to_formula` for ``types`` and errors."""
     refuse_registers(transducer)
     return _formula(transducer, types, transducer.skipping)
 
 
 def star_formula_of(transducer: Transducer, *, types: Collection[str] | None = None) -> Formula:
-    """A formula of ``;``, ``+`` and OR with the complex events of a transducer under *-semantics (Theorem 5.3).
-
-    Transitions without labels are ignored. Raises `UnsupportedQueryError` as `formula_of` does.
-    """
+    """A formula with the complex events under *-semantics; see `cerflow.automata.star_to_formula`."""
     return _formula(star_automaton(transducer), types, range(transducer.states))
 
 
@@ -53,16 +41,22 @@ def _formula(transducer: Transducer, types: Collection[str] | None, waiting: Col
     """The formula of the runs; in the ``waiting`` states they pass over any events."""
     reads = Descriptions(transducer, types)
     edges: dict[tuple[int, int], Paths] = {}
+
+    def add(t: Transition, target: int) -> None:
+        formula = reads.of(t)
+        paths = Paths() if formula is None else Paths.of(formula)
+        edges[t.source, target] = edges.get((t.source, target), Paths()).or_(paths)
+
     for t in transducer.transitions:
         if not t.skips:
-            _add(edges, t.source, t.target, _read(reads, t))
+            add(t, t.target)
     for state in transducer.initial:
         edges[_ANYWHERE if state in waiting else _AT_ONCE, state] = Paths(empty=True)
     for state in transducer.final:
         edges[state, _END] = Paths(empty=True)
         if state in transducer.skipping:
             # Events read after the last event of the match are left out.
-            _add(edges, state, _END, _read(reads, Transition(state, state)))
+            add(Transition(state, state), _END)
     paths = paths_through(edges, range(transducer.states), lambda q: q not in waiting)
     found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
     at_once = paths.get((_AT_ONCE, _END), Paths()).formula
@@ -72,15 +66,6 @@ def _formula(transducer: Transducer, types: Collection[str] | None, waiting: Col
         return Filter(AnyEvent(), Constant(False))
     whole = reads.project(found.formula)
     return whole if transducer.window is None else Within(whole, transducer.window)
-
-
-def _read(reads: Descriptions, t: Transition) -> Paths:
-    formula = reads.of(t)
-    return Paths() if formula is None else Paths.of(formula)
-
-
-def _add(edges: dict[tuple[int, int], Paths], source: int, target: int, paths: Paths) -> None:
-    edges[source, target] = edges.get((source, target), Paths()).or_(paths)
 
 
 def refuse_registers(transducer: Transducer) -> None:

@@ -65,10 +65,8 @@ class _Graph(Generic[N]):
             self.add(source, target, paths)
 
     def add(self, source: N, target: N, paths: Paths) -> None:
-        before = self.out.setdefault(source, {}).get(target)
-        joined = paths if before is None else before.or_(paths)
-        self.out[source][target] = joined
-        self.into.setdefault(target, {})[source] = joined
+        joined = self.out.setdefault(source, {}).get(target, Paths()).or_(paths)
+        self.out[source][target] = self.into.setdefault(target, {})[source] = joined
 
     def remove(self, node: N) -> tuple[dict[N, Paths], Paths, dict[N, Paths]]:
         """Take a node out; gives its incoming edges, its loop, and its outgoing edges."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import reduce
 
 from cerflow.base.errors import UnsupportedQueryError
@@ -18,6 +17,9 @@ from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.rewriting.labels import push_down_labels
 from cerflow.theory.rewriting.paths import Paths, paths_through
 from cerflow.theory.rewriting.repetitions import without_repetitions
+
+#: Matches with a gap: the blocks before and after it, and what is in the gap.
+_Gaps = dict[tuple[f.Formula, f.Formula], Paths]
 
 
 @of_formula
@@ -66,9 +68,12 @@ def _joined_everywhere(formula: f.Formula, outer: frozenset[str]) -> f.Formula:
     fresh = FreshNames(formula)
 
     def change(_: int, current: Node) -> Node:
-        if not isinstance(current, f.StrictSequence):
-            return current
-        return joined_strictly(current.left, current.right, fresh, outer, current.span)
+        match current:
+            case f.StrictSequence():
+                return joined_strictly(current.left, current.right, fresh, outer, current.span)
+            case f.StrictIteration():
+                return _iterated(current.operand)
+        return current
 
     return transformed(formula, change)
 
@@ -103,13 +108,12 @@ def eliminate_strict_iteration(formula: f.Formula) -> f.Formula:
     """
     formula = without_repetitions(formula)
     _check_iterations(formula)
-    largest = _largest_iterations(formula)
+    inner = {index for index, _ in _inside(formula, f.StrictIteration)}
 
     def change(index: int, current: Node) -> Node:
-        if index not in largest:
+        if not isinstance(current, f.StrictIteration) or index in inner:
             return current
-        assert isinstance(current, f.Formula)
-        return _without_strict_iterations(push_down_filters(current))
+        return _joined_everywhere(push_down_filters(current), frozenset())
 
     return sequences_to_strict(transformed(formula, change))
 
@@ -132,38 +136,12 @@ def _check_iterations(formula: f.Formula) -> None:
             )
 
 
-def _largest_iterations(formula: f.Formula) -> set[int]:
-    inner = {index for index, _ in _inside(formula, f.StrictIteration)}
-    return {k for k, n in enumerate(walk(formula)) if isinstance(n, f.StrictIteration) and k not in inner}
-
-
-def _without_strict_iterations(formula: f.Formula) -> f.Formula:
-    """For formulas in which FILTER, AS and renaming stand on single events."""
-    fresh = FreshNames(formula)
-
-    def change(_: int, current: Node) -> Node:
-        match current:
-            case f.StrictSequence():
-                return joined_strictly(current.left, current.right, fresh, frozenset(), current.span)
-            case f.StrictIteration():
-                return _iterated(current.operand)
-        return current
-
-    return transformed(formula, change)
-
-
-@dataclass(frozen=True)
-class _Gap:
-    """Matches with a gap: a block, the formula in the gap, a block."""
-
-    first: f.Formula
-    middle: Paths
-    last: f.Formula
-
-
 def _iterated(formula: f.Formula) -> f.Formula:
-    """``formula :+``: with b the matches without a gap and pᵢ # mᵢ # sᵢ those with gaps, the repetitions of b, and the
-    paths from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent."""
+    """``formula :+``, where FILTER, AS and renaming stand on single events.
+
+    With b the matches without a gap and pᵢ # mᵢ # sᵢ those with gaps, these are the repetitions of b, and the paths
+    from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent.
+    """
     block, gaps = _with_and_without_gaps(formula)
     repeated = Paths() if block is None else Paths.of(block)
     some = repeated.repeated()
@@ -175,13 +153,13 @@ def _iterated(formula: f.Formula) -> f.Formula:
         assert paths.formula is not None
         return Paths.of(adjacent(paths.formula))
 
-    for k, gap in enumerate(gaps):
+    for k, ((first, last), middle) in enumerate(gaps.items()):
         inner += [("in", k), ("out", k)]
-        edges[start, ("in", k)] = blocks(some.then(Paths.of(gap.first)))
-        edges[("in", k), ("out", k)] = gap.middle
-        edges[("out", k), end] = blocks(Paths.of(gap.last).then(some))
-        for n, following in enumerate(gaps):
-            between = Paths.of(gap.last).then(some).then(Paths.of(following.first))
+        edges[start, ("in", k)] = blocks(some.then(Paths.of(first)))
+        edges[("in", k), ("out", k)] = middle
+        edges[("out", k), end] = blocks(Paths.of(last).then(some))
+        for n, (following, _) in enumerate(gaps):
+            between = Paths.of(last).then(some).then(Paths.of(following))
             edges[("out", k), ("in", n)] = blocks(between)
     paths = paths_through(edges, inner, span=formula.span).get((start, end), Paths())
     if some.formula is not None:
@@ -191,17 +169,16 @@ def _iterated(formula: f.Formula) -> f.Formula:
     return found
 
 
-def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, list[_Gap]]:
+def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]:
     """The block that has the matches without a gap, None if there are none, and the matches with gaps."""
     blocks: list[f.Formula] = []
-    gaps: dict[tuple[f.Formula, f.Formula], Paths] = {}
+    gaps: _Gaps = {}
 
     def gap(left: f.Formula, middle: Paths, right: f.Formula) -> None:
         for begin in beginnings(left):
             for end in endings(right):
                 paths = _optional(begin.rest()).then(middle).then(_optional(end.rest()))
-                before = gaps.get((begin.block, end.block))
-                gaps[begin.block, end.block] = paths if before is None else before.or_(paths)
+                gaps[begin.block, end.block] = gaps.get((begin.block, end.block), Paths()).or_(paths)
 
     pending = [formula]
     while pending:
@@ -217,7 +194,7 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, list[_
             case _:
                 # One event, or STRICT.
                 blocks += [piece.block for piece in beginnings(current)]
-    return reduce(f.Disjunction, blocks) if blocks else None, [_Gap(p, m, s) for (p, s), m in gaps.items()]
+    return reduce(f.Disjunction, blocks) if blocks else None, gaps
 
 
 def _optional(rest: f.Formula | None) -> Paths:

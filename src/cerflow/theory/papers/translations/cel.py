@@ -81,9 +81,10 @@ def to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str] | N
     """A formula with the complex events of an automaton without registers, by Kleene's construction (Theorem 6.2).
 
     States are eliminated one by one. If a state skips any events, its incoming and outgoing parts are joined by ``;``,
-    otherwise by ``:``. ``types`` are all existing types of events; without it there may be any. Raises
-    `UnsupportedQueryError` for registers, for tests that no formula expresses, for events labelled under unknown types,
-    and for a too large result.
+    otherwise by ``:``; repetitions become ``+`` and ``:+``. START and PROJECT are used only if needed: for runs that
+    begin with the first event, and for events that are read but left out. ``types`` are all existing types of events;
+    without it there may be any. Raises `UnsupportedQueryError` for registers, for tests that no formula expresses, for
+    events labelled under unknown types, and for a too large result.
     """
     return kleene.formula_of(_engine(automaton), types=types)
 
