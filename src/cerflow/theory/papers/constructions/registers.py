@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import and_, or_
-from typing import Protocol, TypeVar
+from typing import Any
 
 from cerflow.base.graphs import settled_values
 from cerflow.base.operators import Operator
@@ -59,18 +59,8 @@ def _compares_with_registers(condition: c.Condition) -> bool:
     return True
 
 
-class _Arc(Protocol):
-    @property
-    def source(self) -> State: ...
-    @property
-    def target(self) -> State: ...
-
-
-T = TypeVar("T", bound=_Arc)
-
-
 def on_every_trail(
-    starts: Iterable[State], transitions: Iterable[T], gives: Callable[[T], frozenset[str]]
+    starts: Iterable[State], transitions: Iterable[Any], gives: Callable[[Any], frozenset[str]]
 ) -> dict[State, frozenset[str]]:
     """For every reachable state, the items that every path to it gives (003 Algorithm 3).
 
