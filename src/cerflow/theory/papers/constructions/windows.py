@@ -154,36 +154,28 @@ def unroll(automaton: RegisterA, window: int, *, prune: bool = True, most: int |
     )
     names = fresh_names(automaton.registers)
     copy_of: dict[State, State] = dict(enumerate(sorted_states(automaton.starts)))
-    starts = list(copy_of)
     registers_of: dict[str, frozenset[str]] = {}
-    transitions: list[TransitionLike] = []
-    # `FindLastAppearance`, stored for the whole path to each state of the frontier.
-    frontier: list[tuple[State, Mapping[str, str]]] = [(start, {}) for start in starts]
-    for depth in range(1, window + 1):
-        following: list[tuple[State, Mapping[str, str]]] = []
-        for state, latest in frontier:
-            for t in automaton.leaving(copy_of[state]):
-                if prune and useful.get(t.target, window + 1) > window - depth:
-                    continue
-                budget.spend()
-                new = len(copy_of)
-                copy_of[new] = t.target
-                after, writes = latest, frozenset[str]()
-                if t.writes:
-                    register = next(names)
-                    registers_of[register] = t.writes
-                    writes = frozenset((register,))
-                    after = {**latest, **dict.fromkeys(t.writes, register)}
-                condition = rename_registers(t.guard, latest)
-                transitions.append(automaton.transition.of(state, new, condition, t.output, writes))
-                following.append((new, after))
-        frontier = following
-    outer = {r for t in transitions for r in t.reads if r not in registers_of}
-    tree = automaton.made(
-        transitions,
-        starts=starts,
-        finals=(q for q, original in copy_of.items() if original in automaton.finals),
-        registers=(*registers_of, *sorted(outer)),
-        states=copy_of,
-    )
+    # The number of events to each copy, and `FindLastAppearance`, stored for the whole path to it.
+    paths: dict[State, tuple[int, Mapping[str, str]]] = {start: (0, {}) for start in copy_of}
+
+    def successors(state: State) -> Iterator[Successor[State]]:
+        events, latest = paths[state]
+        for t in automaton.leaving(copy_of[state]) if events < window else ():
+            if prune and useful.get(t.target, window) >= window - events:
+                continue
+            budget.spend()
+            new = len(copy_of)
+            copy_of[new] = t.target
+            after, writes = latest, frozenset[str]()
+            if t.writes:
+                register = next(names)
+                registers_of[register] = t.writes
+                writes = frozenset((register,))
+                after = {**latest, **dict.fromkeys(t.writes, register)}
+            paths[new] = events + 1, after
+            yield new, rename_registers(t.guard, latest), t.output, writes
+
+    tree = automaton.built([*copy_of], successors, lambda q: copy_of[q] in automaton.finals)
+    outer = sorted(tree.read - registers_of.keys())
+    tree = tree.with_transitions(tree.transitions, registers=(*registers_of, *outer))
     return Unrolled(tree, copy_of, registers_of)

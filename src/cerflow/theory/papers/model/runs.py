@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from cerflow.automata.model.runs import PartialRun, partial_runs
 from cerflow.base.complex_events import ComplexEvent
@@ -131,9 +132,9 @@ class _Reader:
         self.automaton = automaton
         self.events = as_stream(events)
         self.empty: Contents = (None,) * len(automaton.registers)
-        self._known: dict[tuple[Condition, int, Contents], bool] = {}
         conditions = {t.condition for t in automaton.transitions if t.condition is not None}
-        self._fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
+        fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
+        self._holds = cache(lambda c, at, kept: holds(fitted[c], self.events[at], self._held(kept)))
 
     def runs(self, *, marks: bool = True, anywhere: bool = False) -> Iterator[set[PartialRun[State, Contents]]]:
         """The runs before the first event, and after each; without ``marks`` their complex events are empty."""
@@ -165,7 +166,4 @@ class _Reader:
     def _fires(self, condition: Condition, position: int, contents: Contents) -> bool:
         read = register_selection(condition)
         kept = tuple(k if r in read else None for r, k in zip(self.automaton.registers, contents))
-        key = (condition, position, kept)
-        if key not in self._known:
-            self._known[key] = holds(self._fitted[condition], self.events[position], self._held(kept))
-        return self._known[key]
+        return self._holds(condition, position, kept)

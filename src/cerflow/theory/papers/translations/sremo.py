@@ -46,7 +46,9 @@ def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SRT:
             span=doubtful.read.span,
             hint="Let the event before & be stored in a second register for the side that reads it.",
         )
-    return _SremoCompiler(expanded, most).run()
+    registers = registers_of(expanded)
+    whole: SingleEnded = fold_only(expanded, r.Sremo, _SremoCompiler(registers, most).build)
+    return whole.automaton(SRT, registers).renumbered()
 
 
 def registers_of(expression: SremoGiven) -> tuple[str, ...]:
@@ -61,20 +63,15 @@ def registers_of(expression: SremoGiven) -> tuple[str, ...]:
 class _SremoCompiler:
     """The fold over one expression."""
 
-    def __init__(self, expression: r.Sremo, most: int | None) -> None:
-        self._expression = expression
+    def __init__(self, registers: tuple[str, ...], most: int | None) -> None:
         self._most = most
         self._schemas = Schemas()
-        self._registers = registers_of(expression)
+        self._registers = registers
         #: Registers for the complements, each used once.
         self._names = fresh_names(self._registers)
 
-    def run(self) -> SRT:
-        """The transducer of the whole expression."""
-        whole = fold_only(self._expression, r.Sremo, lambda _, current, below: self._build(current, below))
-        return whole.automaton(SRT, self._registers).renumbered()
-
-    def _build(self, current: r.Sremo, below: list[SingleEnded]) -> SingleEnded:
+    def build(self, _: int, current: r.Sremo, below: list[SingleEnded]) -> SingleEnded:
+        """The transducer of an expression, made of those of its operands."""
         schemas = self._schemas
         match current:
             case r.Empty():
