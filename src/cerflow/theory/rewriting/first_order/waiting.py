@@ -55,7 +55,7 @@ _Given = Condition | str
 
 @dataclass(frozen=True)
 class _Alternative:
-    """A formula, what it binds, and what waits: ``constant`` for all its variables, ``related`` for some of them.
+    """A formula, what it binds, and what waits: for all of its variables (`constant`), or for some of them.
 
     ``given`` is still to be put on the assignments of a variable: conditions, and labels.
     """
@@ -63,9 +63,12 @@ class _Alternative:
     formula: f.Formula
     bound: frozenset[str]
     size: int
-    constant: frozenset[_Waiting] = frozenset()
-    related: frozenset[_Waiting] = frozenset()
+    waiting: frozenset[_Waiting] = frozenset()
     given: Mapping[str, tuple[_Given, ...]] = field(default_factory=dict)
+
+    @property
+    def constant(self) -> frozenset[_Waiting]:
+        return frozenset(w for w in self.waiting if not w.labels)
 
     def giving(self, variable: str, what: _Given) -> _Alternative:
         before = self.given.get(variable, ())
@@ -100,8 +103,7 @@ class Bringing:
         if not whole:
             return None
         (only,) = whole
-        assert not only.constant
-        assert not only.related
+        assert not only.waiting
         return only.resolved().formula
 
     def _visit(self, _: int, current: f.Formula, parts: list[list[_Alternative]]) -> list[_Alternative]:
@@ -141,31 +143,20 @@ class Bringing:
         groups: dict[frozenset[_Waiting], list[_Alternative]] = {}
         for a in alternatives:
             groups.setdefault(a.constant, []).append(a)
-        return [members[0] if len(members) == 1 else _either(members, around) for members in groups.values()]
+        return [_either(members, around) for members in groups.values()]
 
     def _sequence(self, current: f.Sequence, left: list[_Alternative], right: list[_Alternative]) -> list[_Alternative]:
         _check(sum(a.size + b.size for a in left for b in right), left, right, current.span)
-        return [self._joined(current, a, b) for a in left for b in right]
-
-    def _joined(self, current: f.Sequence, a: _Alternative, b: _Alternative) -> _Alternative:
-        both = _Alternative(
-            with_children(current, (a.formula, b.formula)),
-            a.bound | b.bound,
-            a.size + b.size + 1,
-            a.constant | b.constant,
-            a.related | b.related,
-            {**a.given, **b.given},
-        )
-        if both.constant or both.related:
-            waiting = sorted(both.constant | both.related, key=lambda w: w.origin)
-            both = replace(both, constant=frozenset(), related=frozenset())
-            for w in waiting:
-                both = self._kept(both, w)
-        return both
+        found = []
+        for a, b in product(left, right):
+            both = with_children(current, (a.formula, b.formula))
+            joined = _Alternative(both, a.bound | b.bound, a.size + b.size + 1, given={**a.given, **b.given})
+            found.append(reduce(self._kept, sorted(a.waiting | b.waiting, key=lambda w: w.origin), joined))
+        return found
 
     def _iteration(self, current: f.Iteration, body: list[_Alternative]) -> list[_Alternative]:
         body = [a.resolved() for a in self._merged(body)]
-        for w in (w for a in body for w in a.related):
+        for w in (w for a in body for w in a.waiting):
             if len(w.labels) > 1:
                 self._refuse_relation(w, current)
         # Repetitions choose among the alternatives that wait for the same conditions outside.
@@ -178,18 +169,18 @@ class Bringing:
         found = []
         for waiting in sets:
             met = [a for a in body if a.constant <= waiting]
-            whole = met[0] if len(met) == 1 else _either(met)
+            whole = _either(met)
             repeated = f.Iteration(whole.formula, span=current.span)
             same = with_children(current, (whole.formula,)) if len(sets) == 1 else repeated
-            found.append(_Alternative(same, _NONE, whole.size + 1, waiting, whole.related))
+            found.append(_Alternative(same, _NONE, whole.size + 1, waiting | whole.waiting))
         _check(sum(a.size for a in found), found, body, current.span)
         return found
 
     def _selection(self, current: f.Selection, operand: list[_Alternative]) -> list[_Alternative]:
         operand = [a.resolved() for a in self._merged(operand)]
         own = first_order.defined_outside_iterations(current.operand)
-        waiting = sorted(frozenset().union(*(a.constant for a in operand)), key=lambda w: w.origin)
-        for w in (*waiting, *(w for a in operand for w in a.related)):
+        waiting = sorted(frozenset().union(*(a.waiting for a in operand)), key=lambda w: (bool(w.labels), w.origin))
+        for w in waiting:
             if w.labels or w.outer & own:
                 _refuse_strategy(current, min(w.outer))
         # What is read outside is the same for all matches that are compared, so the strategy chooses once for each
@@ -201,10 +192,10 @@ class Bringing:
             true = {w for w, holds in zip(waiting, truth) if holds}
             met = [a for a in operand if a.constant <= true]
             if met:
-                whole = met[0] if len(met) == 1 else _either(met)
-                constant = frozenset(w if w in true else opposite[w] for w in waiting)
+                whole = _either(met)
+                left = frozenset(w if w in true else opposite[w] for w in waiting)
                 chosen = with_children(current, (whole.formula,))
-                found.append(replace(whole, formula=chosen, size=whole.size + 1, constant=constant))
+                found.append(replace(whole, formula=chosen, size=whole.size + 1, waiting=left))
         return found
 
     # -- filters
@@ -257,15 +248,13 @@ class Bringing:
             )
         if not w.outer:
             return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
-        if w.labels:
-            if mentions_set(w.condition):
-                raise UnsupportedQueryError(
-                    f"{show(w.condition)} reads sets of events, and a variable bound further out",
-                    span=w.condition.span,
-                    hint="In the second-order reading the set would be that of all repetitions.",
-                )
-            return replace(a, related=a.related | {w})
-        return replace(a, constant=a.constant | {w})
+        if w.labels and mentions_set(w.condition):
+            raise UnsupportedQueryError(
+                f"{show(w.condition)} reads sets of events, and a variable bound further out",
+                span=w.condition.span,
+                hint="In the second-order reading the set would be that of all repetitions.",
+            )
+        return replace(a, waiting=a.waiting | {w})
 
     def _label(self, origin: int, variable: str) -> str:
         if (origin, variable) not in self._own:
@@ -285,6 +274,8 @@ class Bringing:
 
 
 def _either(alternatives: Many[_Alternative], around: f.Formula | None = None) -> _Alternative:
+    if len(alternatives) == 1:
+        return alternatives[0]
     members = [a.resolved() for a in alternatives]
     formulas = [a.formula for a in members]
     whole = (
@@ -292,12 +283,9 @@ def _either(alternatives: Many[_Alternative], around: f.Formula | None = None) -
         if around is not None and len(formulas) == 2
         else reduce(f.Disjunction, formulas)
     )
+    bound = frozenset.intersection(*(a.bound for a in members))
     return _Alternative(
-        whole,
-        frozenset.intersection(*(a.bound for a in members)),
-        sum(a.size + 1 for a in members) - 1,
-        members[0].constant,
-        frozenset().union(*(a.related for a in members)),
+        whole, bound, sum(a.size + 1 for a in members) - 1, frozenset().union(*(a.waiting for a in members))
     )
 
 
