@@ -81,28 +81,26 @@ def _some(kind: pa.DataType) -> Any:
     return pa.array(["" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else 0]).cast(kind)[0].as_py()
 
 
+_COLUMNS = {
+    ValueKind.FLOAT: pa.float64(),
+    ValueKind.INTEGER: pa.int64(),
+    ValueKind.BOOLEAN: pa.bool_(),
+    ValueKind.TIMESTAMP: pa.timestamp("us", "UTC"),
+    ValueKind.DURATION: pa.duration("us"),
+}
+
+
 def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[pa.DataType, Sequence[Any]]:
     if name in event_space.columns:
         return event_space.columns[name], values
     if name in (event_space.type, event_space.stream):
         return pa.string(), values
-    match event_space.kinds[name]:
-        case ValueKind.FLOAT:
-            # Whole numbers read better as such, and where they are only compared they are the same.
-            if name not in event_space.computed and all(
-                v is None or (v.is_integer() and abs(v) < 2**53) for v in values
-            ):
-                return pa.int64(), [None if v is None else int(v) for v in values]
-            return pa.float64(), values
-        case ValueKind.INTEGER:
-            return pa.int64(), values
-        case ValueKind.BOOLEAN:
-            return pa.bool_(), values
-        case ValueKind.TIMESTAMP:
-            return pa.timestamp("us", "UTC"), values
-        case ValueKind.DURATION:
-            return pa.duration("us"), values
-    return pa.string(), values
+    kind = event_space.kinds[name]
+    compared = kind is ValueKind.FLOAT and name not in event_space.computed
+    if compared and all(v is None or (v.is_integer() and abs(v) < 2**53) for v in values):
+        # Whole numbers read better as such, and where they are only compared they are the same.
+        return pa.int64(), [None if v is None else int(v) for v in values]
+    return _COLUMNS.get(kind, pa.string()), values
 
 
 def _times(kind: pa.DataType, count: int) -> tuple[pa.DataType, Sequence[Any]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from cerflow.automata.compile.automaton import compile_automaton
-from cerflow.automata.model.fragment import without_dead_states
+from cerflow.automata.model.fragment import Fragment, without_dead_states
 from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.base.errors import UnsupportedQueryError, expect
@@ -56,13 +56,7 @@ def to_engine(automaton: Automaton) -> Transducer:
     registers = RegisterFile()
     whole = replace(formula, anywhere=False, ends_marked=formula.model is Model.CEA)
     made = without_dead_states(compile_automaton(whole, registers))
-    return Transducer(
-        states=max(1, made.states),
-        initial=frozenset(made.initial or (0,)),
-        final=frozenset(made.final),
-        transitions=tuple(made.transitions),
-        registers=tuple(registers.registers),
-    )
+    return (made if made.states else Fragment(1, {0})).finished(registers.registers)
 
 
 def from_engine(transducer: Transducer) -> SRT:
@@ -186,17 +180,9 @@ _MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
 def as_formula(automaton: Automaton) -> AutomatonFormula:
     """The automaton as a formula, with the runs of `reported_matches`."""
     expect(automaton, Automaton, "an automaton must be one of cerflow.automata")
-    model = automaton.model
-    return AutomatonFormula(
-        model,
-        automaton.states,
-        automaton.starts,
-        automaton.finals,
-        automaton.registers,
-        tuple(map(_step, automaton.transitions)),
-        model.anywhere,
-        model.ends_marked,
-    )
+    model, steps = automaton.model, tuple(map(_step, automaton.transitions))
+    states = automaton.states, automaton.starts, automaton.finals
+    return AutomatonFormula(model, *states, automaton.registers, steps, model.anywhere, model.ends_marked)
 
 
 def from_formula(formula: AutomatonFormula) -> Automaton:
@@ -216,17 +202,11 @@ def from_formula(formula: AutomatonFormula) -> Automaton:
 
 
 def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
-    if kind is not RMA:
-        return kind.transition.of(step.source, step.target, step.condition, step.output, step.writes)
-    return MatchTransition(
-        source=step.source,
-        target=step.target,
-        formula=step.condition,
-        parameters=tuple(parameter for parameter, _ in step.selection),
-        selection=tuple(register for _, register in step.selection),
-        writes=step.writes,
-        output=step.output,
-    )
+    made = kind.transition.of(step.source, step.target, step.condition, step.output, step.writes)
+    if not isinstance(made, MatchTransition):
+        return made
+    parameters, selection = ((p for p, _ in step.selection), (r for _, r in step.selection))
+    return replace(made, parameters=tuple(parameters), selection=tuple(selection))
 
 
 def _detecting(formula: AutomatonFormula) -> AutomatonFormula:
