@@ -43,7 +43,8 @@ def push_down_filters(formula: Formula) -> Formula:
             case Rename():
                 return (Renaming(current.old, current.new),)
             case Filter():
-                return [_on_events(clause) for clause in clauses_asked(current.condition)]
+                asked = (reduce(Or, clause) for clause in clauses_asked(current.condition))
+                return [OnEvents(next(iter(condition_labels(one)), None), one) for one in asked]
         return None
 
     pushed = spread(split, moved)
@@ -164,8 +165,3 @@ def _check_atom(atom: Condition) -> None:
         span=atom.span,
         hint="Only conditions on one label, true of each of its events, can be pushed down to the events.",
     )
-
-
-def _on_events(clause: Many[Condition]) -> OnEvents:
-    names = {name for atom in clause for name in condition_labels(atom)}
-    return OnEvents(next(iter(names), None), reduce(Or, clause))

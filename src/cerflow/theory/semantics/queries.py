@@ -126,7 +126,6 @@ class _Session:
         self._key = key
         self._denotation = Denotation(query.formula, events, clock)
         self._sets = first_order
-        self._deadlines = any(isinstance(node, NotFollowedBy) for node in walk(query.formula))
         self._begin = 0
         self._places = {event.position: j for j, event in enumerate(events)}
         self._known: dict[Moment, set[ComplexEvent]] | None = None
@@ -141,19 +140,15 @@ class _Session:
         query = self._query
         matches: Collection[ComplexEvent]
         if self._sets:
-            matches = self._sets_of_positions(self._places[int(moment.position)])
-        elif self._deadlines:
-            matches = self._by_moment().get(moment, ())
+            begin, last = self._begin, self._places[int(moment.position)]
+            found = first_order_denotation(query.formula, self.events[begin:], last - begin)
+            matches = [frozenset((UNNAMED, begin + p) for p in m) for m in found]
         else:
-            matches = self._denotation(self._begin, self._places[int(moment.position)])
+            matches = self._by_moment().get(moment, ())
         if query.window is not None:
             matches = [c for c in matches if within(c, query.window, self.events)]
         chosen = kept_by(query.strategy, matches, [str(reference.label) for reference in query.by])
         return sorted(chosen, key=sorted)[: query.limit]
-
-    def _sets_of_positions(self, n: int) -> frozenset[ComplexEvent]:
-        found = first_order_denotation(self._query.formula, self.events[self._begin :], n - self._begin)
-        return frozenset(frozenset((UNNAMED, self._begin + p) for p in m) for m in found)
 
     def _by_moment(self) -> dict[Moment, set[ComplexEvent]]:
         """The complex events by moments of detection; what an event shows is detected at this event."""
@@ -206,15 +201,13 @@ def _inputs(query: s.Select, events: Sequence[Event]) -> Stream:
     return Stream((event for event in events if event.stream in query.streams), tick)
 
 
-def _substreams(query: s.Select, events: Sequence[Event]) -> dict[Key, Stream]:
-    tick = events.microseconds_per_tick if isinstance(events, Stream) else None
-
+def _substreams(query: s.Select, events: Stream) -> dict[Key, Stream]:
     def key(event: Event) -> Key:
         values = (map(event.attribute, alternatives) for alternatives in query.partition)
         return tuple(next((v for v in found if v is not None), None) for found in values)
 
     members = gathered((key(event), event) for event in events if None not in key(event))
-    return {key: Stream(substream, tick) for key, substream in members.items()}
+    return {key: Stream(substream, events.microseconds_per_tick) for key, substream in members.items()}
 
 
 def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tuple[Key, int], Stream]:

@@ -24,14 +24,10 @@ def kept_by(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[
         case Strategy.ANY:
             return frozenset((min(kept, key=sorted),))
         case Strategy.STRICT:
-            return frozenset(c for c in kept if not supports[c] or _is_interval(supports[c]))
+            return frozenset(c for c in kept if not (s := supports[c]) or len(s) == max(s) - min(s) + 1)
         case Strategy.NEXT:
             return frozenset(c for c in kept if all(next_at_most(s, supports[c]) for s in supports.values()))
         case Strategy.LAST:
             return frozenset(c for c in kept if all(last_at_most(s, supports[c]) for s in supports.values()))
         case Strategy.MAX:
             return frozenset(c for c in kept if not any(supports[c] < s for s in supports.values()))
-
-
-def _is_interval(positions: frozenset[int]) -> bool:
-    return len(positions) == max(positions) - min(positions) + 1

@@ -18,7 +18,7 @@ from cerflow.automata.model.transducer import Accumulation, Transducer, Transiti
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import gathered, reached
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import walk
 from cerflow.logic.conditions.connectives import conjuncts
@@ -120,8 +120,9 @@ class Runs:
         self._leaving = transducer.leaving()
         self.live = transducer.live()
         self._needed = windows_needed(transducer)
+        before = gathered((t.target, t.source) for t in transducer.transitions if not t.labels)
         #: States from which every path to a match labels an event.
-        self._labelling = _all_paths_label(transducer)
+        self._labelling = set(range(transducer.states)) - reached(transducer.final, lambda q: before.get(q, ())).keys()
         nodes = (n for root in expressions_of(transducer) for n in walk(root))
         #: Whether it matters when an event comes.
         self.measures = isinstance(transducer.window, CountWindow) or any(isinstance(n, Measure) for n in nodes)
@@ -183,14 +184,6 @@ class Runs:
             keeps = self.transducer.registers[write.register].keeps
             after[write.register] = self.conditions.written(keeps, former, row)
         return tuple(c if register in live else self.empty[register] for register, c in enumerate(after))
-
-
-def _all_paths_label(transducer: Transducer) -> frozenset[int]:
-    before: dict[int, list[int]] = {}
-    for t in transducer.transitions:
-        if not t.labels:
-            before.setdefault(t.target, []).append(t.source)
-    return frozenset(range(transducer.states)) - reached(transducer.final, lambda q: before.get(q, ())).keys()
 
 
 @dataclass

@@ -209,24 +209,22 @@ def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
     return replace(made, parameters=tuple(parameters), selection=tuple(selection))
 
 
-def _detecting(formula: AutomatonFormula) -> AutomatonFormula:
-    """The automaton whose runs begin at any event, end as they like, and mark all events that they read."""
-    steps = (replace(s, output=MARKED) if s.condition is not None else s for s in formula.steps)
-    return replace(formula, steps=tuple(steps), anywhere=True)
-
-
 def as_query(
     automaton: Automaton, detect: bool, within: str | None, partition_by: str | Sequence[str], strategy: Strategy
 ) -> Select:
     """See `cerflow.Query.from_automaton`."""
     formula = as_formula(automaton)
+    if detect:
+        # Runs begin at any event and mark all events that they read.
+        steps = (replace(s, output=MARKED) if s.condition is not None else s for s in formula.steps)
+        formula = replace(formula, steps=tuple(steps), anywhere=True)
     window = None
     if within is not None:
         in_window = parse_formula(f"EVENT WITHIN {within}")
         assert isinstance(in_window, Within)
         window = in_window.window
     return Select(
-        _detecting(formula) if detect else formula,
+        formula,
         projection=Projection(ProjectionKind.NONE if detect else ProjectionKind.ALL),
         partition=tuple((key,) for key in ((partition_by,) if isinstance(partition_by, str) else partition_by)),
         window=window,

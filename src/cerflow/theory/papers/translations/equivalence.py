@@ -50,7 +50,10 @@ def difference(
                 f"difference compares automata, not {type(given).__name__}; cerflow.difference compares formulas"
             )
     if output == "positions":
-        first, second = _of_positions(first), _of_positions(second)
+        first, second = (
+            automaton.rewritten(lambda t: (t.condition, MARKED if t.output else SKIPPED, t.writes))
+            for automaton in (first, second)
+        )
     empty = [a.model.anywhere and accepts(a, ()) for a in (first, second)]
     if empty[0] != empty[1]:
         return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
@@ -66,10 +69,6 @@ def difference(
     roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
     engine = to_engine(first), to_engine(second)
     return compare_transducers(*engine, roots, schema=schema, budget=Budget(steps), replay=replay)
-
-
-def _of_positions(automaton: Automaton) -> Automaton:
-    return automaton.rewritten(lambda t: (t.condition, MARKED if t.output else SKIPPED, t.writes))
 
 
 def _has(automaton: Automaton, events: Stream, witness: Witness) -> bool:
