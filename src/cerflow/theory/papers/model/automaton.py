@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar, Self, TypeVar
@@ -22,7 +22,7 @@ from cerflow.language.sremo import MARK
 from cerflow.look.pictures.svg import Theme
 from cerflow.look.pictures.targets import shown_or_told
 from cerflow.theory.papers.model import faults
-from cerflow.theory.papers.model.conditions import register_selection
+from cerflow.theory.papers.model.conditions import as_condition, register_selection
 
 #: The outputs ⊗ and •.
 SKIPPED: frozenset[str] = frozenset()
@@ -44,6 +44,13 @@ class TransitionLike:
     source: State
     target: State
 
+    def __post_init__(self) -> None:
+        # Text becomes a condition; that of an RMA is the formula.
+        name = "formula" if hasattr(self, "formula") else "condition"
+        given = getattr(self, name)
+        if given is not None:
+            object.__setattr__(self, name, as_condition(given))
+
     @property
     @abstractmethod
     def condition(self) -> Condition | None:
@@ -60,16 +67,10 @@ class TransitionLike:
         return frozenset()
 
     @classmethod
-    @abstractmethod
-    def of(
-        cls,
-        source: State,
-        target: State,
-        condition: Condition | None,
-        output: frozenset[str] = SKIPPED,
-        writes: frozenset[str] = frozenset(),
-    ) -> Self:
+    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
         """The transition of this model; what the model does not have is left out."""
+        parts = {"condition": condition, "output": output, "labels": output, "marks": bool(output), "writes": writes}
+        return cls(source=source, target=target, **{f.name: parts[f.name] for f in fields(cls) if f.name in parts})
 
     @property
     def guard(self) -> Condition:
@@ -136,7 +137,7 @@ class Automaton:
     @classmethod
     def of_parts(cls, **parts: Any) -> Self:
         """The automaton of these parts, named as its fields; an SRT gets one start, by ε-transitions if need be."""
-        return cls(**parts)
+        return cls(**{f.name: parts[f.name] for f in fields(cls) if f.init})
 
     @classmethod
     def of(cls, transitions: Iterable[Any], *, starts: Iterable[State], finals: Iterable[State]) -> Self:

@@ -34,13 +34,6 @@ def as_condition(given: str | c.Condition) -> c.Condition:
     return given
 
 
-def settle_condition(transition: object, name: str = "condition") -> None:
-    """Read the condition of a new transition if it is text; see `as_condition`."""
-    given = getattr(transition, name)
-    if given is not None:
-        object.__setattr__(transition, name, as_condition(given))
-
-
 def in_units_of(events: Sequence[Event], condition: c.Condition) -> c.Condition:
     """The condition with durations in the unit of the times, where these are numbers and it compares them.
 

@@ -26,7 +26,7 @@ from cerflow.theory.papers.model.automaton import (
     TransitionLike,
     fresh_names,
 )
-from cerflow.theory.papers.model.conditions import register_selection, settle_condition
+from cerflow.theory.papers.model.conditions import register_selection
 
 # -- without memory --------------------------------------------------------------------------------------------------
 
@@ -36,7 +36,7 @@ class _MemorylessTransition(TransitionLike):
     condition: Condition = TRUE
 
     def __post_init__(self) -> None:
-        settle_condition(self)
+        TransitionLike.__post_init__(self)
         if self.condition is None:
             raise faults.EpsilonTransitionError("every transition needs a condition here; TRUE always holds")
 
@@ -46,11 +46,6 @@ class ComplexEventTransition(_MemorylessTransition):
     """``(source, P, m, target)``: an event that satisfies the condition is marked (•), or only read (◦)."""
 
     marks: bool = False
-
-    @classmethod
-    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
-        """A transition that marks its event if there is any output."""
-        return cls(source=source, target=target, condition=condition, marks=bool(output))
 
     @property
     def output(self) -> frozenset[str]:
@@ -69,11 +64,6 @@ class UnaryComplexEventTransition(_MemorylessTransition):
         if not isinstance(self.labels, frozenset) or not all(isinstance(label, str) for label in self.labels):
             raise faults.LabelSetError(f"the labels of a transition are a frozenset of names, not {self.labels!r}")
 
-    @classmethod
-    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
-        """A transition that gives its event the labels of the output."""
-        return cls(source=source, target=target, condition=condition, labels=output)
-
     @property
     def output(self) -> frozenset[str]:
         """The labels."""
@@ -85,12 +75,6 @@ class MemorylessAutomaton(Automaton):
     """The common part of both automata: ``A = (Q, Δ, I, F)``."""
 
     registers: tuple[str, ...] = field(default=(), init=False, repr=False)
-
-    @classmethod
-    def of_parts(cls, **parts: Any) -> Self:
-        """The automaton of these parts, without registers."""
-        del parts["registers"]
-        return cls(**parts)
 
     @property
     def label_sets(self) -> frozenset[frozenset[str]]:
@@ -142,7 +126,7 @@ class MatchTransition(TransitionLike):
     output: frozenset[str] = SKIPPED
 
     def __post_init__(self) -> None:
-        settle_condition(self, "formula")
+        TransitionLike.__post_init__(self)
         if self.formula is None and (self.parameters or self.selection):
             raise faults.EpsilonTransitionError("an ε-transition reads no event, so it has no register selection")
         if len(self.parameters) != len(self.selection) or len(set(self.parameters)) != len(self.parameters):
@@ -181,14 +165,6 @@ class SymbolicTransition(TransitionLike):
     condition: Condition | None = None
     output: frozenset[str] = SKIPPED
     writes: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        settle_condition(self)
-
-    @classmethod
-    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
-        """The transition with these parts."""
-        return cls(source=source, target=target, condition=condition, output=output, writes=writes)
 
 
 @dataclass(frozen=True, kw_only=True)
