@@ -214,15 +214,9 @@ class EventMinterms:
         return mixed and any(abs(one) >= 2**52 for one in _numbers(_constants(conditions)))
 
     def _truth(self, condition: c.Condition, values: _Values) -> bool | None:
-        event_space = self.event_space
-        if isinstance(condition, TypeTest):
-            stream = None if event_space.stream is None else values.get(event_space.stream)
-            of_stream = condition.stream is None or stream is None or stream == condition.stream
-            return values[event_space.type] == condition.type and of_stream
-        if isinstance(condition, StreamTest):
-            return event_space.stream is None or values[event_space.stream] == condition.stream
-        kind = values.get(event_space.type)
-        event = Event(0, kind if isinstance(kind, str) else "", 0, values)
+        space = self.event_space
+        kind, stream = values.get(space.type), None if space.stream is None else values.get(space.stream)
+        event = Event(0, str(kind or ""), 0, values, None if stream is None else str(stream))
         truth = value_on(condition, {None: event})
         assert truth is None or isinstance(truth, bool)
         return truth

@@ -25,11 +25,10 @@ from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import InWindow, Measure, Shown
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import expressions_of
+from cerflow.theory.deciding.finite_memory import Labels
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
 from cerflow.theory.deciding.solver.symbolic_examples import plain_events, plain_numbers
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues
-
-Labels = frozenset[str]
 
 #: Where the window of a whole complex event begins.
 _FIRST: Any = Shown("the first event")
