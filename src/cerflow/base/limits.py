@@ -286,7 +286,7 @@ SPARK_SAMPLE = 1 << 16
 #: Parts counted for each slice where a window has to be measured on the events themselves.
 SPARK_PARTS = 8
 #: Bits that count the rows of a piece of a partition.
-SPARK_PIECE_BITS = 16
+SPARK_PIECE_BITS = 14
 #: Rows of a row group that a task of a DataFrame reads by itself; beyond, Spark reads the file.
 SPARK_HELD_ROWS = 1 << 20
 #: Files of a DataFrame that tasks read by themselves, at most.

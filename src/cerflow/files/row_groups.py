@@ -15,8 +15,8 @@ from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers, one_array
 from cerflow.base.errors import InputError
-from cerflow.engine.slices.by_keys import Keys
-from cerflow.engine.slices.by_row_groups import Key, RowGroup, extremes_of, is_orderly, keys_of
+from cerflow.engine.slices.by_keys import Key, Keys
+from cerflow.engine.slices.by_row_groups import RowGroup, extremes_of, is_orderly, keys_of
 from cerflow.files.blocks import reading
 from cerflow.files.column_types import Look
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows, needs_look

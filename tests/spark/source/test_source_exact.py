@@ -20,7 +20,7 @@ from cerflow.api.query import as_query_text
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.columns_needed import needs_positions
-from cerflow.engine.slices.by_row_groups import RowGroups, cut_at
+from cerflow.engine.slices.by_row_groups import cut_at
 from cerflow.language.formula import Strategy
 from cerflow.spark.source import planned as planning
 from support.conformance import drawn, limit
@@ -83,8 +83,8 @@ def drawn_borders(data):
         return
     borders = data.draw(st.lists(st.integers(-2, 30), max_size=5, unique=True).map(sorted))
 
-    def cut(groups, lookback, **_):
-        found = cut_at(RowGroups(groups), borders if lookback is not None else [], lookback)
+    def cut(known, lookback, **_):
+        found = cut_at(known, borders if lookback is not None else [], lookback)
         event(f"{len(found.slices)} slices")
         return found
 

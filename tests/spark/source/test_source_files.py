@@ -183,7 +183,7 @@ def test_row_groups_that_are_clustered_are_cut_where_they_begin(tmp_path, monkey
     starts = [some.slice.start for some in plan.tasks]
     # Two for each core; of the row group before a slice, the events less than a window before it are needed.
     assert len(starts) == 8
-    assert starts[0] is None
+    assert starts[0] < 0
     assert all(start % 50 == 0 for start in starts[1:])
     assert sum(len(some.slice.groups) for some in plan.tasks) == 20 + 7
     assert "8 tasks read slices of 1,000 events" in plan.explanation

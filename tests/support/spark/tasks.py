@@ -14,11 +14,11 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.slices.by_keys import (
     GREATEST,
     LEAST,
-    AttributeLookback,
-    CountLookback,
-    LateLookback,
+    Lookback,
     Pieces,
-    TimeLookback,
+    first_in_attribute,
+    first_in_count,
+    first_in_time,
     slices_at_home,
     slices_by_key,
 )
@@ -74,19 +74,16 @@ class Simulation:
     def lookback(self, pieces):
         match self.window:
             case DurationWindow():
-                lookback = TimeLookback(partial(self.axis.bounds, self.window))
-                return LateLookback(lookback, np.concatenate([pieces.low, pieces.high])) if self.late else lookback
+                known = np.unique(np.concatenate([pieces.low, pieces.high])) if self.late else None
+                return Lookback(partial(first_in_time, partial(self.axis.bounds, self.window)), known)
             case CountWindow(events=events):
-                return CountLookback(events, pieces)
-        return AttributeLookback(bounds_of(self.window, self.events), pieces)
+                return Lookback(partial(first_in_count, events, pieces))
+        return Lookback(partial(first_in_attribute, bounds_of(self.window, self.events), pieces))
 
     def run(self, task, rows, batch):
         """The matches of a task, given its rows in batches."""
         found = list(task(iter(rows.to_batches(max_chunksize=batch))))
         return [match for some in found for match in some.to_pylist()]
-
-    def task(self, slices, last, counted):
-        return OwnSlices.of(self.recognition, slices, last, counted)
 
     def counted(self, tables, cuts):
         """What a survey counts between keys: each table is one partition in order."""
@@ -98,7 +95,7 @@ class Simulation:
                 rows.append((part, int(at[0]), table.take(pa.array(at))))
         return self.pieces(rows)
 
-    def shuffled(self, table, keys, slices, last, counted, batch):
+    def shuffled(self, table, keys, slices, counted, batch):
         """The matches of slices to which the events of a table in order are shuffled."""
         rows = []
         for number, some in enumerate(slices):
@@ -106,7 +103,7 @@ class Simulation:
             code = 2 * number + (keys[read] >= some.start)
             rows.append(table.select(self.schema.columns.names).take(pa.array(read)).append_column("code", [code]))
         # Several slices may share a task.
-        return self.run(self.task(slices, last, counted), pa.concat_tables(rows), batch) if rows else []
+        return self.run(OwnSlices.of(self.recognition, slices, counted), pa.concat_tables(rows), batch) if rows else []
 
     def at_home(self, part, table, keys, slices, counted, batch):
         """The matches of the slices at home in a partition, whose rows are in order."""
@@ -120,15 +117,15 @@ class Simulation:
             codes.append(2 * homes.index(one) + own if one.home == part else -1)
         rows = table.select(self.schema.columns.names).append_column("code", [pa.array(codes, pa.int64())])
         rows = rows.filter(pa.array(np.array(codes, np.int64) >= 0))
-        return self.run(self.task(homes, slices[-1], counted), rows, batch) if homes else []
+        return self.run(OwnSlices.of(self.recognition, homes, counted), rows, batch) if homes else []
 
     def sliced(self, table, starts, *, batch, parts):
         """All matches of a table in order, cut at some keys; ``parts`` are keys between which events are counted."""
         keys = self.keys(table)
         pieces = self.counted([table], np.unique([*starts, *parts]))
-        slices = slices_by_key(sorted(starts), self.lookback(pieces), int(keys.min()), int(keys.max()))
+        slices = slices_by_key(sorted(starts), self.lookback(pieces), pieces)
         counted = self.counted([table], np.unique([k for s in slices for k in (s.begin, s.start)]))
-        return self.shuffled(table, keys, slices, slices[-1], counted, batch), slices
+        return self.shuffled(table, keys, slices, counted, batch), slices
 
     def cut_up(self, tables, piece, borders=None):
         """Pieces of partitions, cut between their files, too."""
@@ -159,4 +156,4 @@ class Simulation:
             whole = sort_by_time(whole, self.time, sequence)
             keys = self.keys(whole)
         between = [some for some in slices if some.home is None]
-        return found + self.shuffled(whole, keys, between, slices[-1], counted, batch), slices
+        return found + self.shuffled(whole, keys, between, counted, batch), slices

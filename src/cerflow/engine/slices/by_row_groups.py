@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Floats, Ints
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of
 from cerflow.base.units import DAY, UNIT_NAMES
-from cerflow.engine.evaluate.measures import first_inside
-from cerflow.engine.slices.by_keys import Keys, Slice, last_key_before, last_piece_before
-
-#: Whole numbers or floats.
-Key = int | float
+from cerflow.engine.slices.by_keys import Key, Keys, Lookback, Pieces, Slice
 
 
 @dataclass(frozen=True)
@@ -49,27 +45,15 @@ class RowGroup:
 
 
 @dataclass(frozen=True)
-class GroupSlice(Slice[Key | None]):
+class GroupSlice(Slice[Any]):
     """A slice by keys, with the row groups that it reads.
 
-    None means unbounded. ``groups`` have to be read, in the order of their least keys. ``before`` is the number
-    of events before those that are read and not dropped, as far as ``valid`` is known of all groups.
+    ``groups`` have to be read, in the order of their least keys. ``before`` is the number of events before those that
+    are read and not dropped, as far as ``valid`` is known of all groups.
     """
 
-    groups: tuple[RowGroup, ...]
-    before: int
-
-
-@dataclass(frozen=True)
-class GroupLookback:
-    """How far back matches go: keys that are less than ``width`` lower, or ``events`` events.
-
-    With ``late`` the width ends with the last event before the one that detects, see `LateLookback`.
-    """
-
-    width: Fraction | None = None
-    events: int = 0
-    late: bool = False
+    groups: tuple[RowGroup, ...] = ()
+    before: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,94 +71,62 @@ class Slices:
         return (self.rows_read - rows) / rows if rows else 0.0
 
 
-class RowGroups:
-    """The row groups as arrays, in the order of their least keys."""
+class RowGroups(Pieces):
+    """Row groups with bounds as pieces, in the order of their least keys."""
 
     def __init__(self, groups: Sequence[RowGroup]) -> None:
-        ordered = sorted(groups, key=lambda group: (group.least, group.place))
-        self.groups = ordered
-        self.least: Keys = np.array([group.least for group in ordered])
-        self.greatest: Keys = np.array([group.greatest for group in ordered])
-        self.rows: Ints = np.array([group.rows for group in ordered], np.int64)
-        #: Events that are certainly there.
-        self.valid: Ints = np.array([group.valid or 0 for group in ordered], np.int64)
-        self.reached: Keys = np.maximum.accumulate(self.greatest)
-        by_end = np.argsort(self.greatest, kind="stable")
-        self.ends: Keys = self.greatest[by_end]
-        self.ended: Ints = np.append(0, np.cumsum(self.valid[by_end]))
-        #: Keys of events that can certainly be used, ascending.
-        whole = (self.rows > 0) & (self.valid == self.rows)
-        self.found: Keys = np.unique(np.concatenate([self.least[whole], self.greatest[whole]]))
+        self.groups = sorted(groups, key=lambda group: (group.least, group.place))
+        facts = ((g.file, g.least, g.greatest, g.rows, g.valid or 0) for g in self.groups)
+        part, low, high, count, sure = map(np.array, zip(*facts)) if groups else [np.zeros(0, np.int64)] * 5
+        super().__init__(part, low, high, count, sure=sure)
+        by_end = np.argsort(self.high, kind="stable")
+        self._ends: Keys = self.high[by_end]
+        self._ended: Ints = np.append(0, np.cumsum(self.sure[by_end]))
 
-    def touching(self, begin: Key | None, stop: Key | None) -> Ints:
-        """The row groups that may have events with keys in ``[begin, stop)``."""
-        low = 0 if begin is None else int(np.searchsorted(self.reached, begin, "left"))
-        high = len(self.groups) if stop is None else int(np.searchsorted(self.least, stop, "left"))
-        some = np.arange(low, max(low, high))
-        return some if begin is None else some[self.greatest[some] >= begin]
-
-    def earliest(self, start: Key, lookback: GroupLookback) -> Key | None:
-        """From where on events must be read for what is detected from ``start`` on; None from the beginning."""
-        if lookback.width is not None:
-            end = self.found_before(start) if lookback.late else start
-            return None if end is None else first_inside(end, lookback.width)
-        first = last_piece_before(start, self.least, self.greatest, self.valid, lookback.events)
-        found: Key | None = None if first is None else self.least[first].item()
+    @property
+    def certain(self) -> Keys:
+        """The keys of events that can certainly be used, ascending."""
+        whole = (self.count > 0) & (self.sure == self.count)
+        found: Keys = np.unique(np.concatenate([self.low[whole], self.high[whole]]))
         return found
 
-    def found_before(self, start: Key) -> Key | None:
-        """The key of the last event before ``start`` of which it is known that it is there."""
-        return last_key_before(start, self.found)
-
-    def before(self, begin: Key | None) -> int:
+    def ended(self, begin: Key) -> int:
         """The events of row groups that end before ``begin``."""
-        return 0 if begin is None else int(self.ended[np.searchsorted(self.ends, begin, "left")])
-
-    def share(self, some: Ints, begin: Key | None, stop: Key | None) -> Floats:
-        """About how many events of row groups have keys in ``[begin, stop)``, as if they were spread evenly."""
-        least = self.least.astype(float)[some]
-        length = np.maximum(1e-9, self.greatest.astype(float)[some] - least)
-        low = 0.0 if begin is None else np.clip((begin - least) / length, 0, 1)
-        high = 1.0 if stop is None else np.clip((stop - least) / length, 0, 1)
-        found: Floats = self.rows[some] * np.maximum(high - low, 0.0)
-        return found
+        return int(self._ended[np.searchsorted(self._ends, begin, "left")])
 
     def waiting(self, some: Ints, shares: Floats) -> int:
         """About how many of these events are in memory at a time, waiting for others that may come before them."""
-        order = np.argsort(self.greatest[some], kind="stable")
+        order = np.argsort(self.high[some], kind="stable")
         gone = np.append(0, np.cumsum(shares[order]))
         read = np.cumsum(shares)
-        edges = np.append(self.least[some][1:], np.inf)
+        edges = np.append(self.low[some][1:], np.inf)
         # Groups that end before the next one begins are done; the one being read continues in batches if it can.
-        left = read - gone[np.searchsorted(self.greatest[some][order], edges, "right")]
+        left = read - gone[np.searchsorted(self.high[some][order], edges, "right")]
         return int(left.max(initial=0))
 
 
 def slices_of_row_groups(
-    groups: Sequence[RowGroup], lookback: GroupLookback | None, *, slice_rows: int, cores: int, most_waiting: int
+    known: RowGroups, lookback: Lookback | None, *, slice_rows: int, cores: int, most_waiting: int
 ) -> Slices:
     """The slices of a stream, of about ``slice_rows`` events where the window is not too long for that.
 
-    Without ``lookback`` there is one. All row groups must have bounds. Slices are chosen so that ``cores`` finish as
-    early as possible, and that at most ``most_waiting`` events wait in one, if that is possible; see the result.
+    Without ``lookback`` there is one. Slices are chosen so that ``cores`` finish as early as possible, and that at most
+    ``most_waiting`` events wait in one, if that is possible; see the result.
     """
-    known = RowGroups(groups)
-    total = int(known.rows.sum())
+    total = known.total
     best = cut_at(known, [], lookback)
     if lookback is None or not total:
         return best
     most = max(1, total // slice_rows)
-    best_cost = _cost(best, total, cores, most_waiting)
-    halves = {most >> k for k in range(most.bit_length())}
-    # This many that all cores have the same to do.
-    even = {k * cores for k in range(1, limits.SOURCE_CUT_ROUNDS + 1) if k * cores <= most}
-    for number in sorted((halves | even) - {1}):
-        for borders in (_between(known, number), _inside(known, number)):
-            found = cut_at(known, borders, lookback)
-            cost = _cost(found, total, cores, most_waiting)
-            if cost < best_cost:
-                best, best_cost = found, cost
-    return best
+    # Halves, and as many that all cores have the same to do.
+    numbers = {most >> k for k in range(most.bit_length())}
+    numbers |= {k * cores for k in range(1, limits.SOURCE_CUT_ROUNDS + 1) if k * cores <= most}
+    tried = [
+        cut_at(known, borders, lookback)
+        for number in sorted(numbers - {1})
+        for borders in (_between(known, number), _inside(known, number))
+    ]
+    return min([best, *tried], key=lambda found: _cost(found, total, cores, most_waiting))
 
 
 def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[bool, float]:
@@ -188,39 +140,39 @@ def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[boo
 
 def _between(known: RowGroups, number: int) -> list[Key]:
     """About ``number`` slices that begin where row groups do."""
-    sums = np.cumsum(known.rows)
-    places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left") + 1
-    return sorted(set(known.least[places[places < len(sums)]].tolist()) - {known.least[0].item()})
+    return _borders(known, known.low, known.count, number, after=1)
 
 
 def _inside(known: RowGroups, number: int) -> list[Key]:
     """About ``number`` slices with the same number of events each, wherever they begin."""
     steps = (np.arange(limits.SOURCE_CUT_PLACES) + 0.5) / limits.SOURCE_CUT_PLACES
-    least = known.least.astype(float)[:, None]
-    keys = (least + (known.greatest.astype(float)[:, None] - least) * steps).ravel()
-    weights = np.repeat(known.rows / limits.SOURCE_CUT_PLACES, limits.SOURCE_CUT_PLACES)
+    low = known.low.astype(float)[:, None]
+    keys = (low + (known.high.astype(float)[:, None] - low) * steps).ravel()
+    weights = np.repeat(known.count / limits.SOURCE_CUT_PLACES, limits.SOURCE_CUT_PLACES)
     order = np.argsort(keys, kind="stable")
-    sums = np.cumsum(weights[order])
-    places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left")
-    found = keys[order][np.minimum(places, len(keys) - 1)]
-    exact = found if known.least.dtype.kind == "f" else np.round(found).astype(np.int64)
-    return sorted({key for key in exact.tolist() if key > known.least[0]})
+    exact = keys if known.low.dtype.kind == "f" else np.round(keys).astype(np.int64)
+    return _borders(known, exact[order], weights[order], number, after=0)
 
 
-def cut_at(known: RowGroups, borders: Sequence[Key], lookback: GroupLookback | None) -> Slices:
+def _borders(known: RowGroups, keys: Keys, weights: Floats | Ints, number: int, *, after: int) -> list[Key]:
+    """The keys that cut events with these weights into as many parts, or those ``after`` them."""
+    sums = np.cumsum(weights)
+    places = np.searchsorted(sums, sums[-1] * np.arange(1, number) / number, "left") + after
+    return sorted({key for key in keys[places[places < len(keys)]].tolist() if key > known.low[0]})
+
+
+def cut_at(known: RowGroups, borders: Sequence[Key], lookback: Lookback | None) -> Slices:
     """The slices that begin at ``borders``, which ascend, and the one before the first of them."""
     slices = []
     read = waiting = 0
-    for start, stop in zip([None, *borders], [*borders, None]):
-        begin = None if start is None or lookback is None else known.earliest(start, lookback)
-        some = known.touching(begin, stop)
-        shares = known.share(some, begin, stop)
-        waiting = max(waiting, known.waiting(some, shares))
-        read += int(known.rows[some].sum())
+    least, greatest = known.ends
+    for start, stop in pairwise([least, *borders, greatest]):
+        cut = Slice(least, start, stop) if lookback is None else lookback.slice(start, stop, known)
+        some = known.touching(cut.begin, stop)
+        waiting = max(waiting, known.waiting(some, known.shares(some, cut.begin, stop)))
+        read += int(known.count[some].sum())
         groups = tuple(known.groups[k] for k in some.tolist())
-        late = begin is not None and lookback is not None and lookback.late
-        found = known.found_before(start) if late and start is not None else None
-        slices.append(GroupSlice(begin, start, stop, groups, known.before(begin), found=found))
+        slices.append(GroupSlice(**vars(cut), groups=groups, before=known.ended(cut.begin)))
     return Slices(tuple(slices), read, waiting)
 
 

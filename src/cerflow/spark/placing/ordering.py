@@ -104,7 +104,7 @@ def _in_slices(given: Selected, plan: JobPlan, how: Cut) -> DataFrame:
     if how.shuffled:
         found.append((shuffled(given.frame, plan, given.events, how.shuffled), how.shuffled))
     frames = (
-        _mapped(rows.select(*names, SLICE), plan, OwnSlices.of(recognition, slices, how.slices[-1], how.counted))
+        _mapped(rows.select(*names, SLICE), plan, OwnSlices.of(recognition, slices, how.counted))
         for rows, slices in found
     )
     return reduce(DataFrame.union, frames)

@@ -15,7 +15,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import counted
 from cerflow.engine.slices import by_keys
-from cerflow.engine.slices.by_keys import LEAST, Lookback, Pieces, Slice, load, slices_at_home, slices_by_key
+from cerflow.engine.slices.by_keys import LEAST, Lookback, Pieces, Slice, slices_at_home, slices_by_key
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns
@@ -156,20 +156,19 @@ class _Placing:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
-            lookback = by_keys.TimeLookback(partial(self._axis.bounds, window))
-            if self._plan.division.late:
-                return by_keys.LateLookback(lookback, np.concatenate([pieces.low, pieces.high, keys]))
-            return lookback
+            inside = partial(by_keys.first_in_time, partial(self._axis.bounds, window))
+            late = self._plan.division.late
+            return Lookback(inside, np.unique(np.concatenate([pieces.low, pieces.high, keys])) if late else None)
         if isinstance(window, CountWindow):
-            return by_keys.CountLookback(window.events, pieces)
+            return Lookback(partial(by_keys.first_in_count, window.events, pieces))
         assert isinstance(window, AttributeWindow)
-        return by_keys.AttributeLookback(survey.bounds_of(window, self._events), pieces)
+        return Lookback(partial(by_keys.first_in_attribute, survey.bounds_of(window, self._events), pieces))
 
     def _at_home(self, pieces: Pieces) -> Placement | None:
         """Slices where they are, and those between them; None if these would have too many events."""
         slices = slices_at_home(pieces, self._lookback(pieces))
         how = Cut(tuple(slices), None)
-        share = load(how.shuffled, pieces) / pieces.total
+        share = pieces.load(how.shuffled) / pieces.total
         if share > limits.SPARK_BOUNDARY or not how.at_home:
             self._between = share
             return None
@@ -197,7 +196,7 @@ class _Placing:
             pieces = self._surveyor.parts(cuts, by_partition=False).pieces
         lookback = self._lookback(found if pieces is None else pieces, keys)
         while most > 1:
-            slices = slices_by_key(_quantiles(keys, most), lookback, int(found.low.min()), int(found.high.max()))
+            slices = slices_by_key(_quantiles(keys, most), lookback, found)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:

@@ -42,10 +42,8 @@ class OwnSlices:
     ends: int | None = None
 
     @classmethod
-    def of(
-        cls, recognition: Recognition, slices: Sequence[Slice[int]], last: Slice[int], counted: Pieces | None
-    ) -> OwnSlices:
-        """The work on some slices of a stream whose last one is ``last``.
+    def of(cls, recognition: Recognition, slices: Sequence[Slice[int]], counted: Pieces | None) -> OwnSlices:
+        """The work on some slices of a stream.
 
         The pieces that were ``counted`` lie between the keys where slices begin, start and stop.
         """
@@ -61,7 +59,7 @@ class OwnSlices:
             None if recognition.position is None else first,
             own,
             None if all(key is None for key in found) else found,
-            len(slices) - 1 if slices[-1] is last else None,
+            len(slices) - 1 if slices[-1].is_last else None,
         )
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

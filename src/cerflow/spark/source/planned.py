@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
@@ -19,17 +21,18 @@ from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.base.nested import attribute_named, is_nested
 from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
-from cerflow.engine.evaluate.measures import clock_time, duration_in_units, typed_time
+from cerflow.engine.evaluate.measures import clock_time, duration_in_units, first_inside, typed_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.pushdown.arrow import arrow_filter
 from cerflow.engine.pushdown.relevance import relevant_events, types_named
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
 from cerflow.engine.results.report import Report
+from cerflow.engine.slices.by_keys import Lookback, first_in_count
 from cerflow.engine.slices.by_row_groups import (
-    GroupLookback,
     GroupSlice,
     RowGroup,
+    RowGroups,
     Slices,
     is_orderly,
     slices_of_row_groups,
@@ -137,14 +140,16 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         groups = _relevant_groups(everything, files, condition, schema, skip=options.skip)
     irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, options)
-    lookback, reason = _lookback(query, schema, groups, work)
-    if any(group.least is None for group in groups):
+    known = None if any(group.least is None for group in groups) else RowGroups(groups)
+    lookback, reason = _lookback(query, schema, known, work)
+    if known is None:
         # Without statistics the order is unknown, so events are taken as they arrive, and checked.
         groups = [replace(group, least=None, greatest=None) for group in groups]
-        slices = Slices((GroupSlice(None, None, None, tuple(groups), 0),), sum(g.rows for g in groups), 0)
+        whole = GroupSlice(-math.inf, -math.inf, math.inf, groups=tuple(groups))
+        slices = Slices((whole,), sum(g.rows for g in groups), 0)
     else:
         slices = slices_of_row_groups(
-            groups,
+            known,
             lookback,
             slice_rows=options.slice_rows,
             cores=options.cores,
@@ -248,26 +253,27 @@ def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Opti
     return [replace(group, valid=group.rows) for group in groups]
 
 
-def _lookback(query: Query, schema: Schema, groups: Sequence[RowGroup], work: Work) -> tuple[GroupLookback | None, str]:
+def _lookback(query: Query, schema: Schema, known: RowGroups | None, work: Work) -> tuple[Lookback | None, str]:
     """How far back matches go, None if the stream is not to be cut; and why."""
     division = divided(query.tree, query.plan(schema).transducer, schema)
     window = division.window
     if window is None:
         return None, division.reason
-    if any(group.least is None for group in groups):
+    if known is None:
         name = work.scan.leading
-        return (None, f"the files have no statistics of '{name}', so their events are read in the order of the files")
-    if work.positions and work.scan.skip and any(group.valid is None for group in groups):
+        return None, f"the files have no statistics of '{name}', so their events are read in the order of the files"
+    if work.positions and work.scan.skip and any(group.valid is None for group in known.groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):
-        return GroupLookback(events=window.events), division.reason
+        return Lookback(partial(first_in_count, window.events, known)), division.reason
     if not isinstance(window, DurationWindow):
         return None, "a window of an attribute is not cut"
     assert schema.time is not None
     data_type = schema.columns.field(schema.time).type
     # Keys of dates are milliseconds; of numbers the schema says what they count.
     unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    return GroupLookback(width=duration_in_units(window, schema, unit), late=division.late), division.reason
+    inside = partial(first_inside, size=duration_in_units(window, schema, unit))
+    return Lookback(inside, known.certain if division.late else None), division.reason
 
 
 def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:

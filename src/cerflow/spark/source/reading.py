@@ -16,8 +16,8 @@ from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array
 from cerflow.base.errors import InputError
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.engine.slices.by_keys import Keys
-from cerflow.engine.slices.by_row_groups import Key, RowGroup
+from cerflow.engine.slices.by_keys import Key, Keys
+from cerflow.engine.slices.by_row_groups import RowGroup
 from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
 
 

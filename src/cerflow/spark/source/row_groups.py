@@ -19,8 +19,8 @@ from cerflow.base.array_types import Ints, Mask
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
 from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.nested import field_type, field_values, parts_of, root_of
-from cerflow.engine.slices.by_keys import Keys
-from cerflow.engine.slices.by_row_groups import Key, RowGroup, keys_of
+from cerflow.engine.slices.by_keys import Key, Keys
+from cerflow.engine.slices.by_row_groups import RowGroup, keys_of
 from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.key_shares import KeyShare
 
@@ -67,7 +67,7 @@ class OrderedBatch:
 
 
 class RowGroupReader:
-    """Reads the events with keys in ``[begin, stop)`` (None: no such bound) from row groups.
+    """Reads the events with keys in ``[begin, stop)`` from row groups.
 
     With ``share`` it reads only those whose partition keys belong to it.
     ``dropped`` counts the valid events before ``begin`` in what was read so far.
@@ -77,8 +77,8 @@ class RowGroupReader:
         self,
         scan: Scan,
         files: Mapping[int, DataFile],
-        begin: Key | None,
-        stop: Key | None,
+        begin: Key,
+        stop: Key,
         share: KeyShare | None = None,
     ) -> None:
         self._scan = scan
@@ -110,10 +110,11 @@ class RowGroupReader:
         keys = self._keys(group, head)
         self._check(group, keys if valid is None else keys[valid])
         wanted = np.ones(group.rows, bool) if valid is None else valid
-        if self._begin is not None:
+        # Without bounds there is one slice.
+        if group.least is not None and group.least < self._begin:
             self.dropped += int((wanted & (keys < self._begin)).sum())
             wanted = wanted & (keys >= self._begin)
-        if self._stop is not None:
+        if group.greatest is not None and group.greatest >= self._stop:
             wanted = wanted & (keys < self._stop)
         if own is not None:
             wanted = wanted & own

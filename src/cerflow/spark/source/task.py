@@ -15,7 +15,8 @@ from cerflow.api.stream_inputs import free_name
 from cerflow.base.errors import InputError
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.engine.slices.by_row_groups import GroupSlice, Key
+from cerflow.engine.slices.by_keys import Key
+from cerflow.engine.slices.by_row_groups import GroupSlice
 from cerflow.engine.slices.runner import SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.key_shares import KeyShare
@@ -96,7 +97,7 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
             bound = Bound(given.max_matches)
             runner = SliceRunner(recognizer, bound, given.counts, given.flat, position=position, first=first)
         rows = piece.rows.select(work.needed)
-        own = 0 if some.start is None else int(np.searchsorted(piece.keys, some.start, "left"))
+        own = 0 if piece.keys[0] >= some.start else int(np.searchsorted(piece.keys, some.start, "left"))
         if own:
             latest = piece.keys[own - 1].item()
             runner.prepare(rows.slice(0, own))
@@ -108,7 +109,7 @@ def matches_in(work: Work, query: Query, task: Task) -> Iterator[pa.RecordBatch]
                 )
             for found in runner.report(rows.slice(own)):
                 yield _fitted(found, schema)
-    if runner is not None and some.stop is None:
+    if runner is not None and some.is_last:
         for found in runner.finish(work.until):
             yield _fitted(found, schema)
 
