@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 
 import cerflow
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.schema import Schema
 from cerflow.cli.commands.request import load_predicates
 from cerflow.spark import match
 from cerflow.spark.frames.tasks import Recognition, pack
@@ -79,10 +80,8 @@ def test_a_task_uses_what_came_with_it(predicate):
     text = "SELECT * WHERE (A AS x ; B AS y) FILTER close(x.v, y.v)"
     task = Recognition(
         text,
-        EVENTS.schema.serialize().to_pybytes(),
+        Schema(EVENTS.schema),
         "type",
-        None,
-        None,
         None,
         True,
         pack(cerflow.parse(text)),

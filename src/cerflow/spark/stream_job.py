@@ -155,16 +155,17 @@ def _checked_output(
 
 def _description(query: Query | Program, prepared: matching.PreparedStream) -> dict[str, Any]:
     """The facts that must stay the same as long as a checkpoint is used."""
-    recognition, schema = prepared.work.recognition, prepared.work.schema
+    recognition = prepared.work.recognition
+    schema = recognition.schema
     return {
         "query": show(query.tree),
-        "columns": [f"{field.name}: {field.type}" for field in list(schema)[:-1]],
-        "type": recognition.type,
-        "time": recognition.time,
-        "time unit": recognition.time_unit,
-        "stream": recognition.stream,
+        "columns": [f"{field.name}: {field.type}" for field in list(prepared.work.schema)[:-1]],
+        "type": schema.type,
+        "time": schema.time,
+        "time unit": schema.time_unit,
+        "stream": schema.stream,
         "sequence": prepared.work.sequence,
-        "forget": recognition.forget,
+        "forget": schema.forget,
         "positions": recognition.positions,
         "buckets": prepared.buckets,
     }

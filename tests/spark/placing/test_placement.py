@@ -29,7 +29,7 @@ PAIR = "SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v"
 @pytest.fixture(autouse=True)
 def slices_are_short(nothing_is_small, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SLICE_EVENTS", 20)
-    monkeypatch.setattr(limits, "SPARK_PIECE_BITS", 4)
+    monkeypatch.setattr(limits, "SPARK_PIECE_BITS", 2)
 
 
 def stream(size=600, seed=3, burst=True):

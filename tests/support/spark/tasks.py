@@ -42,10 +42,8 @@ class Simulation:
         self.recognition = Recognition(
             query=query_as_text(query),
             language="ceql" if isinstance(query, Program) else query.language,
-            schema=columns.serialize().to_pybytes(),
+            schema=Schema(columns, "type", time, stream),
             type="type",
-            time=time,
-            stream=stream,
             position="number" if positions else None,
             positions=positions,
             until=None if until is None else clock_time(until, self.schema),

@@ -16,6 +16,7 @@ from cerflow.base.nested import attribute_named
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.measures import clock_time
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.pushdown.relevance import Relevance, relevant_events
@@ -87,15 +88,13 @@ class JobPlan(Demands):
         position = free_name("position", schema.columns.names) if numbered else None
         if position is not None:
             columns = columns.append(pa.field(position, pa.int64()))
+        # Even the type may not be sent.
+        type = schema.type if schema.type in self.needed else PRECOMPUTED
         return Recognition(
             query=self.text,
             language=self.language,
-            schema=columns.serialize().to_pybytes(),
+            schema=Schema(columns, type, schema.time, schema.stream, schema.time_unit, schema.forget),
             type=schema.type,
-            time=schema.time,
-            time_unit=schema.time_unit,
-            forget=schema.forget,
-            stream=schema.stream,
             position=position,
             positions=self.positions,
             predicates=self.predicates,
@@ -125,9 +124,11 @@ def make_plan(
     `UnsupportedQueryError` if the engine cannot evaluate it.
     """
     schema = schema_of(columns, **roles)
-    sequence = None if sequence is None else attribute_named(schema.columns, sequence)
+    if sequence is not None:
+        sequence = attribute_named(schema.columns, sequence)
+        schema = schema.reading([sequence])
     # Raises the error for a missing sequence column.
-    sort_by_time(columns.empty_table(), schema.time, sequence)
+    sort_by_time(schema.columns.empty_table(), schema.time, sequence)
     if isinstance(query, Program):
         plan = query.plan(schema)
         demands = demands_of_program(plan, positions=positions)

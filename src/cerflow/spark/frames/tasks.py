@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
@@ -15,7 +15,6 @@ from cerflow.api.query import Language, Query
 from cerflow.base import limits
 from cerflow.base.errors import BadRecordError, UnsupportedQueryError
 from cerflow.base.schema import Schema
-from cerflow.base.units import TimeUnit
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
@@ -30,19 +29,17 @@ from cerflow.spark.worker import prepare_worker
 
 @dataclass(frozen=True)
 class Recognition:
-    """A query for the tasks of `mapInArrow`. Each task parses and compiles it, so that no tree has to travel.
+    """A query for the tasks of `mapInArrow`. Each process parses and compiles it, so that no tree has to travel.
 
-    ``schema`` is a serialised Arrow schema with the names of the columns in their order; ``position`` names the one
-    with positions, if it is there. ``predicates`` are those that the query calls, as `pack` made them. No task
-    lists more than ``max_matches``. ``until`` is an array with a time before which no more events come, if known. With
-    ``by_clock`` the clock shows each deadline, not an event.
+    ``schema`` has the columns that are sent, in their order; ``type`` is the name of that with the types, which need
+    not be sent, and ``position`` of the one with positions, if it is there. ``predicates`` are those that the query
+    calls, as `pack` made them. No task lists more than ``max_matches``. ``until`` is an array with a time before which
+    no more events come, if known. With ``by_clock`` the clock shows each deadline, not an event.
     """
 
     query: str
-    schema: bytes
+    schema: Schema
     type: str
-    time: str | None
-    stream: str | None
     position: str | None
     positions: bool
     predicates: bytes | None = None
@@ -51,33 +48,18 @@ class Recognition:
     counts: CountForm = "decimal"
     flat: bool = False
     max_matches: int | None = None
-    time_unit: TimeUnit | None = None
-    forget: int | None = None
-    until: pa.Array | None = None
+    until: pa.Array | None = field(default=None, compare=False)
     by_clock: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
         runner = None
-        for rows in as_larger_tables(batches, self.columns.names):
+        for rows in as_larger_tables(batches, self.schema.columns.names):
             if runner is None:
                 runner = self.runners()(None)
             yield from runner.report(rows)
         if runner is not None:
             yield from runner.finish(self.until)
-
-    @property
-    def columns(self) -> pa.Schema:
-        """The columns of the events, with that of positions."""
-        return pa.ipc.read_schema(pa.py_buffer(self.schema))
-
-    @property
-    def described(self) -> Schema:
-        """The columns with their roles."""
-        columns = self.columns
-        # Even the type may not be sent.
-        type = self.type if self.type in columns.names else PRECOMPUTED
-        return Schema(columns, type, self.time, self.stream, self.time_unit, self.forget)
 
     def runners(self) -> Callable[[int | None], SliceRunner]:
         """A function that makes a runner for each slice of a task, given the position of its first event.
@@ -85,51 +67,15 @@ class Recognition:
         Without a position rows have all columns.
         """
         bound = Bound(self.max_matches)
-        recognizers = self.recognizers()
+        recognizers = recognizers_of(self)
 
         def runner(first: int | None) -> SliceRunner:
             return SliceRunner(recognizers(None), bound, self.counts, self.flat, position=self.position, first=first)
 
         return runner
 
-    def recognizers(self) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
-        """A function that makes recognisers, new ones or from snapshots (of queries without precomputed conditions).
-
-        The query is parsed and compiled once for all of them.
-        """
-        prepare_worker()
-        schema = self.described
-        predicates = () if self.predicates is None else _unpacked(self.predicates)
-        with using(predicates):
-            query = read_query(self.query, self.language)
-        precomputed = None
-        if self.precomputed:
-            assert isinstance(query, Query)
-            # Queries with predicates have no precomputed conditions.
-            precomputed = Plan(
-                query.tree, schema, position=self.position, positions=self.positions, precomputed=self.precomputed
-            )
-
-        def recognizer(snapshot: bytes | None) -> Recognizer | ProgramRecognizer:
-            # A worker process may serve queries with other predicates of the same names.
-            with using(predicates):
-                if isinstance(query, Program):
-                    made = query.recognizer_for(schema, self._refuse, positions=self.positions)
-                    if snapshot is not None:
-                        made.take_over(snapshot)
-                    return made
-                if snapshot is not None:
-                    return Recognizer.restore(query, snapshot, on_bad_record=self._refuse)
-                plan = precomputed or query.plan(schema, self.position, self.positions)
-                new = Recognizer(query.tree, schema, on_bad_record=self._refuse, plan=plan)
-                if self.by_clock:
-                    new.run_clock()
-                return new
-
-        return recognizer
-
-    def _refuse(self, rows: pa.Table) -> None:
-        """Rows of a distributed input have no number, so the first one is named by its values."""
+    def refuse(self, rows: pa.Table) -> None:
+        """Raise the error for bad records: rows of a distributed input have no number, so values name the first one."""
         *columns, _, reason = rows.column_names
         values = (
             f"{name}: {readable_value(rows.column(name)[0])}"
@@ -137,6 +83,48 @@ class Recognition:
             if name not in (self.position, PRECOMPUTED)
         )
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
+
+
+@lru_cache(maxsize=16)
+def recognizers_of(recognition: Recognition) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
+    """A function that makes recognisers, new ones or from snapshots (of queries without precomputed conditions).
+
+    The query is parsed and compiled once in each process, which may serve many tasks.
+    """
+    prepare_worker()
+    schema = recognition.schema
+    predicates = () if recognition.predicates is None else _unpacked(recognition.predicates)
+    with using(predicates):
+        query = read_query(recognition.query, recognition.language)
+    precomputed = None
+    if recognition.precomputed:
+        assert isinstance(query, Query)
+        # Queries with predicates have no precomputed conditions.
+        precomputed = Plan(
+            query.tree,
+            schema,
+            position=recognition.position,
+            positions=recognition.positions,
+            precomputed=recognition.precomputed,
+        )
+
+    def recognizer(snapshot: bytes | None) -> Recognizer | ProgramRecognizer:
+        # A worker process may serve queries with other predicates of the same names.
+        with using(predicates):
+            if isinstance(query, Program):
+                made = query.recognizer_for(schema, recognition.refuse, positions=recognition.positions)
+                if snapshot is not None:
+                    made.take_over(snapshot)
+                return made
+            if snapshot is not None:
+                return Recognizer.restore(query, snapshot, on_bad_record=recognition.refuse)
+            plan = precomputed or query.plan(schema, recognition.position, recognition.positions)
+            new = Recognizer(query.tree, schema, on_bad_record=recognition.refuse, plan=plan)
+            if recognition.by_clock:
+                new.run_clock()
+            return new
+
+    return recognizer
 
 
 def pack(query: Query | Program) -> bytes | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -25,9 +25,8 @@ from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.ranges import limits as limits_of
 from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.schemas import arrow_schema, spark_schema
+from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.source.files import DataFile, metadata_of
-from cerflow.spark.source.options import Options
 from cerflow.spark.source.planned import Planned, plan_files
 from cerflow.spark.source.task import NumberedTasks
 
@@ -54,26 +53,10 @@ def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> FilesByTasks 
     if not files:
         return None
     cores = df.sparkSession.sparkContext.defaultParallelism
-    options = Options(
-        query=plan.text,
-        language=plan.language,
-        paths=(),
-        type=schema.type,
-        time=schema.time,
-        time_unit=schema.time_unit,
-        sequence=plan.sequence,
-        stream=schema.stream,
-        positions=plan.positions,
-        skip=skip,
-        cores=cores,
-        counts=plan.counts,
-        flat=plan.flat,
-        max_matches=plan.max_matches,
-    )
     try:
         rows = sum({file.path: metadata_of(file).num_rows for file in files}.values())
         length = min(limits.SOURCE_SLICE_ROWS, max(limits.SPARK_SLICE_EVENTS, rows // cores))
-        planned = plan_files(replace(options, slice_rows=length), files, arrow_schema(df))
+        planned = plan_files(plan, files, skip=skip, slice_rows=length, cores=cores)
     except CerflowError:
         # Rows of Spark may still do it; if not, that error is the one to report.
         return None

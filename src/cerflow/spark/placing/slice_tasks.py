@@ -69,7 +69,7 @@ class OwnSlices:
         current, own = -1, 0
         latest: pa.Table | None = None
         # Positions are added here.
-        names = [name for name in self.recognition.columns.names if name != self.recognition.position]
+        names = [name for name in self.recognition.schema.columns.names if name != self.recognition.position]
         for rows in as_larger_tables(batches, [*names, _LAST]):
             make = make or self.recognition.runners()
             codes = numbers_of(one_array(rows.column(_LAST)))
@@ -96,9 +96,8 @@ class OwnSlices:
         """Check that the event on which a slice relies is among those before its own; ``latest`` are the last ones."""
         key = None if self.found is None else self.found[number]
         if key is not None:
-            time = self.recognition.time
-            assert time is not None
-            if latest is None or Axis(self.recognition.described).keys(latest.column(time))[-1] < key:
+            schema = self.recognition.schema
+            if latest is None or Axis(schema).keys(latest.column(str(schema.time)))[-1] < key:
                 raise InputError(CHANGED)
 
     def _finished(self, runner: SliceRunner | None, number: int, own: int) -> Iterator[pa.RecordBatch]:

@@ -15,19 +15,14 @@ import pyarrow.dataset as ds
 from pyspark.sql.types import StructType
 
 from cerflow.api.programs.program import Program, read_query
-from cerflow.api.query import Query
 from cerflow.base import limits
 from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
-from cerflow.base.nested import attribute_named, is_nested
+from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
-from cerflow.engine.evaluate.measures import clock_time, duration_in_units, first_inside, typed_time
-from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.evaluate.measures import duration_in_units, first_inside, typed_time
 from cerflow.engine.pushdown.arrow import arrow_filter
-from cerflow.engine.pushdown.relevance import relevant_events, types_named
-from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions, separable_by_key
-from cerflow.engine.results.report import Report
+from cerflow.engine.pushdown.relevance import types_named
 from cerflow.engine.slices.by_keys import Lookback, first_in_count
 from cerflow.engine.slices.by_row_groups import (
     GroupSlice,
@@ -37,12 +32,12 @@ from cerflow.engine.slices.by_row_groups import (
     is_orderly,
     slices_of_row_groups,
 )
-from cerflow.engine.slices.division import divided
 from cerflow.files.row_groups import groups_of, short_texts
 from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.predicates.registry import predicates_in
-from cerflow.logic.analysis.columns import attributes_in
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.spark.frames.plan import JobPlan, make_plan
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
@@ -89,36 +84,41 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     sorted, `UnsupportedQueryError` for what cannot be evaluated.
     """
     options = Options.read(given)
-    return plan_files(options, find_files(options.paths))
-
-
-def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | None = None) -> Planned:
-    """Plan a read of some files; see `plan_read`. Columns of these ``types`` are taken for values of them."""
     query = read_query(options.query, options.language)
-    if isinstance(query, Program):
+    if isinstance(query, Program) or predicates_in(query.tree):
+        what = "evaluate definitions" if isinstance(query, Program) else "support your own predicates"
         raise UnsupportedQueryError(
-            "the data source does not evaluate definitions",
+            f"the data source does not {what}",
             hint="cerflow.spark.match does: match(query, spark.read.parquet(path), …).",
         )
-    if predicates_in(query.tree):
-        raise UnsupportedQueryError(
-            "the data source does not support your own predicates",
-            hint="cerflow.spark.match does: match(query, spark.read.parquet(path), …).",
-        )
+    files = find_files(options.paths)
+    columns, _ = columns_of(files)
+    plan = make_plan(
+        query,
+        columns,
+        sequence=options.sequence,
+        positions=options.positions,
+        counts=options.counts,
+        flat=options.flat,
+        max_matches=options.max_matches,
+        until=typed_time(options.until, columns, options.time),
+        type=options.type,
+        time=options.time,
+        time_unit=options.time_unit,
+        stream=options.stream,
+    )
+    refuse_foreign(plan.schema.columns, plan.needed)
+    return plan_files(plan, files, skip=options.skip, slice_rows=options.slice_rows, cores=options.cores)
+
+
+def plan_files(plan: JobPlan, files: Sequence[DataFile], *, skip: bool, slice_rows: int, cores: int) -> Planned:
+    """Plan a read of some files; see `Options` for the arguments, and `plan_read` for the errors."""
+    schema = plan.schema
     stored, alike = columns_of(files)
-    columns = stored if types is None else types
-    schema = Schema(columns, options.type, options.time, options.stream, options.time_unit)
-    schema = schema.reading(attributes_in(query.tree))
-    if options.sequence is not None:
-        sequence = attribute_named(schema.columns, options.sequence)
-        schema, options = schema.reading([sequence]), replace(options, sequence=sequence)
-    options = replace(options, time=schema.time, time_unit=schema.time_unit, stream=schema.stream)
-    query.check(schema)
     if schema.untyped:
         # A column that every file lacks, as the values of directories are.
         files = [replace(file, constants=(*file.constants, (UNTYPED, UNNAMED))) for file in files]
-    sort_by_time(schema.columns.empty_table(), options.time, options.sequence)
-    work = _work(query, options, schema, files)
+    work = _work(plan, files, skip=skip)
     struct, _ = declared(work.result)
     typed = None if schema.untyped else schema.typed_by or schema.type
     everything = groups_of(
@@ -129,19 +129,15 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         time=schema.time,
         parts=[file.part for file in files],
     )
-    transducer = query.plan(schema).transducer
-    condition = relevant_events(query.tree, transducer, schema, counted=work.positions).condition
-    work = replace(work, scan=replace(work.scan, types=types_named(condition, schema)))
     groups = everything
     # Statistics of other columns are not those of the types, which are text, nor of fields.
     comparable = schema.typed_by is None and not any(file.constants for file in files)
-    comparable = comparable and not any(map(is_nested, schema.attributes))
-    if alike and comparable and columns.equals(stored):
-        groups = _relevant_groups(everything, files, condition, schema, skip=options.skip)
+    if alike and comparable and schema.columns.equals(stored):
+        groups = _relevant_groups(everything, files, _noticed(plan), schema, skip=skip)
     irrelevant = len(everything) - len(groups)
-    groups = _wanted(groups, files, options)
+    groups = _wanted(groups, files, schema.time, skip=skip)
     known = None if any(group.least is None for group in groups) else RowGroups(groups)
-    lookback, reason = _lookback(query, schema, known, work)
+    lookback, reason = _lookback(plan, known, work)
     if known is None:
         # Without statistics the order is unknown, so events are taken as they arrive, and checked.
         groups = [replace(group, least=None, greatest=None) for group in groups]
@@ -151,8 +147,8 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
         slices = slices_of_row_groups(
             known,
             lookback,
-            slice_rows=options.slice_rows,
-            cores=options.cores,
+            slice_rows=slice_rows,
+            cores=cores,
             most_waiting=work.most_waiting // limits.SOURCE_TOLERANCE,
         )
     if slices.most_waiting * limits.SOURCE_TOLERANCE > work.most_waiting:
@@ -163,7 +159,7 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     rows = sum(group.rows for group in everything)
     if lookback is not None and len(slices.slices) == 1:
         reason = "they are too few, or are in too few row groups, for more than one slice"
-    shares = _shares(query, schema, work, options, rows) if len(slices.slices) == 1 else [None]
+    shares = _shares(plan, min(cores, rows // slice_rows)) if len(slices.slices) == 1 else [None]
     explanation = _explanation(slices, rows, reason, shares)
     if irrelevant:
         explanation += f"; {irrelevant} of {len(everything)} row groups have no relevant events"
@@ -187,36 +183,40 @@ def plan_files(options: Options, files: Sequence[DataFile], types: pa.Schema | N
     )
 
 
-def _work(query: Query, options: Options, schema: Schema, files: Sequence[DataFile]) -> Work:
-    needed = columns_needed(query.tree, schema)
-    refuse_foreign(schema.columns, needed)
-    leading = options.time or options.sequence
+def _noticed(plan: JobPlan) -> Condition:
+    """The condition for relevant events; every event counts for positions."""
+    return TRUE if plan.positions else plan.relevance.condition
+
+
+def _work(plan: JobPlan, files: Sequence[DataFile], *, skip: bool) -> Work:
+    schema, needed = plan.schema, plan.needed
+    leading = schema.time or plan.sequence
     if leading is not None and not is_orderly(schema.columns.field(leading).type):
         found = schema.columns.field(leading).type
         raise InputError(
             f"the data source cannot order events by '{leading}', which has type {found}; cerflow.spark.match can"
         )
-    sequence = options.sequence if options.time is not None else None
+    sequence = plan.sequence if schema.time is not None else None
     read = [*needed, *(name for name in {leading, sequence} - {None, *needed} if name is not None)]
     texts = [name for name in read if schema.kind(name) is ValueKind.STRING and name not in (sequence, *HIDDEN_TYPES)]
     short = short_texts(each(metadata_of, files), [name for name in texts if not is_nested(name)]) | {schema.type}
     encoded = pa.dictionary(pa.int32(), pa.string())
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
-    positions = options.positions or needs_positions(query.tree, schema)
-    read_columns = pa.schema([schema.columns.field(name) for name in needed])
-    sent = replace(schema, columns=read_columns)
-    # Raises if the type column holds no text.
-    RecordChecker(sent, "skip")
-    report = Report(query.tree, sent, positions=positions, position=None)
-    until = typed_time(options.until, schema.columns, schema.time)
-    typed_by = None if schema.typed_by is None else schema.columns.field(schema.typed_by)
+    recognition = plan.recognition(numbered=plan.positions)
+    sent = [columns.field(f.name) if f.name in needed else f for f in recognition.schema.columns]
     return Work(
-        options=options,
-        scan=Scan(columns, schema.type, schema.time, leading, sequence, options.skip, typed_by=typed_by),
-        needed=needed,
-        positions=positions,
-        result=report.shown("structs", None, options.flat, options.counts),
-        until=None if until is None else clock_time(until, schema),
+        recognition=replace(recognition, schema=replace(recognition.schema, columns=pa.schema(sent))),
+        scan=Scan(
+            columns,
+            schema.type,
+            schema.time,
+            leading,
+            sequence,
+            skip,
+            types=types_named(_noticed(plan), schema),
+            typed_by=None if schema.typed_by is None else schema.columns.field(schema.typed_by),
+        ),
+        result=plan.result,
         most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )
 
@@ -243,26 +243,26 @@ def _relevant_groups(
     return [group for own in each(some, by_file) for group in own]
 
 
-def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], options: Options) -> list[RowGroup]:
+def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], time: str | None, *, skip: bool) -> list[RowGroup]:
     """The row groups with events that can be used; where all must be valid, they count as such."""
-    if options.skip:
+    if skip:
         return [group for group in groups if group.valid != 0]
     for group in groups:
         if group.least is None and group.valid == 0:
-            raise BadRecordError(f"{group.first} of '{files[group.file].name}'", f"no time in '{options.time}'")
+            raise BadRecordError(f"{group.first} of '{files[group.file].name}'", f"no time in '{time}'")
     return [replace(group, valid=group.rows) for group in groups]
 
 
-def _lookback(query: Query, schema: Schema, known: RowGroups | None, work: Work) -> tuple[Lookback | None, str]:
+def _lookback(plan: JobPlan, known: RowGroups | None, work: Work) -> tuple[Lookback | None, str]:
     """How far back matches go, None if the stream is not to be cut; and why."""
-    division = divided(query.tree, query.plan(schema).transducer, schema)
+    schema, division = plan.schema, plan.division
     window = division.window
     if window is None:
         return None, division.reason
     if known is None:
         name = work.scan.leading
         return None, f"the files have no statistics of '{name}', so their events are read in the order of the files"
-    if work.positions and work.scan.skip and any(group.valid is None for group in known.groups):
+    if plan.positions and work.scan.skip and any(group.valid is None for group in known.groups):
         return None, "how many events are skipped, and so their positions, is known only when all are read"
     if isinstance(window, CountWindow):
         return Lookback(partial(first_in_count, window.events, known)), division.reason
@@ -286,13 +286,11 @@ def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, f
     return min(least), max(key for key in greatest if key is not None)
 
 
-def _shares(query: Query, schema: Schema, work: Work, options: Options, rows: int) -> Sequence[KeyShare | None]:
+def _shares(plan: JobPlan, tasks: int) -> Sequence[KeyShare | None]:
     """The keys of each task, if events of different keys need not meet; else one task has them all."""
-    tasks = min(options.cores, rows // options.slice_rows)
-    if tasks < 2 or work.positions or not separable_by_key(query.tree, schema):
+    if tasks < 2 or plan.positions or not plan.by_key:
         return [None]
-    keys = tuple(tuple(map(schema.column, key)) for key in query.tree.partition)
-    return [KeyShare(keys, number, tasks) for number in range(tasks)]
+    return [KeyShare(plan.keys, number, tasks) for number in range(tasks)]
 
 
 def _explanation(slices: Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.api.programs.recognizer import ProgramRecognizer
 from cerflow.base.errors import SnapshotError
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.recognizer import Recognizer
-from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.frames.tasks import Recognition, recognizers_of
 from cerflow.spark.streaming.instants import clock_value, instant_of
 from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
 
@@ -40,17 +38,6 @@ class StreamWork:
         """The schema of packed rows."""
         return pa.ipc.read_schema(pa.py_buffer(self.columns))
 
-    @property
-    def recognizers(self) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
-        """A function that makes recognisers; see `Recognition.recognizers`."""
-        return _recognizers(self.recognition)
-
-
-@lru_cache(maxsize=16)
-def _recognizers(recognition: Recognition) -> Callable[[bytes | None], Recognizer | ProgramRecognizer]:
-    """Once in each process: tasks of every micro-batch ask for them."""
-    return recognition.recognizers()
-
 
 class Bucket:
     """The events that wait for the watermark, and the recogniser of those before it.
@@ -65,7 +52,7 @@ class Bucket:
         waiting = work.schema.empty_table()
         if snapshot is not None:
             recognized, waiting = _parts(snapshot, work.schema)
-        self.recognizer = work.recognizers(recognized)
+        self.recognizer = recognizers_of(work.recognition)(recognized)
         if work.deadlines:
             self.recognizer.run_clock()
         self._waiting = waiting
@@ -91,15 +78,15 @@ class Bucket:
 
     def release(self, watermark: int) -> tuple[list[Matches], int]:
         """Recognise the events before the watermark; returns the matches that they detect, and the number of events."""
-        recognition = self._work.recognition
+        schema = self._work.recognition.schema
         due = pc.less(self._waiting.column(INSTANT), watermark)
         rows = self._waiting.filter(due)
         if rows.num_rows:
             self._waiting = self._waiting.filter(pc.invert(due)).combine_chunks()
-            rows = sort_by_time(rows, recognition.time, self._work.sequence)
-        matches = [self.recognizer.push(rows.select(recognition.columns.names))]
+            rows = sort_by_time(rows, schema.time, self._work.sequence)
+        matches = [self.recognizer.push(rows.select(schema.columns.names))]
         if self._work.deadlines:
-            matches.append(self.recognizer.advance(clock_value(recognition.described, watermark)))
+            matches.append(self.recognizer.advance(clock_value(schema, watermark)))
         return matches, rows.num_rows
 
     @property
@@ -109,7 +96,7 @@ class Bucket:
         instants = [] if first is None else [first]
         deadline = self.recognizer.next_deadline if self._work.deadlines else None
         if deadline is not None:
-            instants.append(instant_of(self._work.recognition.described, deadline))
+            instants.append(instant_of(self._work.recognition.schema, deadline))
         return min(instants) // 1000 + 1 if instants else None
 
     def snapshot(self) -> bytes:

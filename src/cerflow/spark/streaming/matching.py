@@ -221,9 +221,9 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
 
 def _fingerprint(work: StreamWork, buckets: int) -> str:
     """A hash of the facts that a checkpoint and the query must have in common."""
-    r = work.recognition
+    r, s = work.recognition, work.recognition.schema
     query = show(read_query(r.query, r.language).tree)
-    roles = (query, r.language, r.type, r.time, r.stream, r.time_unit, r.forget, r.positions, work.sequence, buckets)
+    roles = (query, r.language, s.type, s.time, s.stream, s.time_unit, s.forget, r.positions, work.sequence, buckets)
     return hashlib.blake2b(repr(roles).encode() + work.columns, digest_size=16).hexdigest()
 
 

@@ -206,11 +206,11 @@ def _microseconds(times: spark.TimerValues) -> int:
 
 
 def _lateness(recognition: Recognition, watermark: int) -> str:
-    return dotted(f"late: its '{recognition.time}' is before the watermark, {shown_instant(watermark)}")
+    return dotted(f"late: its '{recognition.schema.time}' is before the watermark, {shown_instant(watermark)}")
 
 
 def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:
-    shown = ", ".join(f"{name}: {readable_value(late.column(name)[0])}" for name in recognition.columns.names)
+    shown = ", ".join(f"{name}: {readable_value(late.column(name)[0])}" for name in recognition.schema.columns.names)
     return (
         f"the event {{{shown}}} is {_lateness(recognition, watermark)}; "
         "a longer delay= waits for it, late='drop' leaves it out"
