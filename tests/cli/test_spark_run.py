@@ -290,7 +290,7 @@ def test_parquet_is_read_in_the_tasks_where_that_gives_the_same(tmp_path, monkey
 
     def watched(*arguments):
         found = parquet_in_tasks(*arguments)
-        chosen.append(None if found is None else found.planned.explanation)
+        chosen.append(None if found is None else found.explanation)
         return found
 
     monkeypatch.setattr(spark_parquet, "parquet_in_tasks", watched)

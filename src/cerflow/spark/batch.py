@@ -11,7 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
-from cerflow.api.stream_inputs import EventRoles
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError, warn
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, Schema
@@ -21,7 +20,7 @@ from cerflow.spark.explanation import explained
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
 from cerflow.spark.frames.narrowing import narrowed
-from cerflow.spark.frames.plan import JobPlan, make_plan
+from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
 from cerflow.spark.placing.files_by_tasks import files_by_tasks
 from cerflow.spark.placing.ordering import Selected, recognized, selected
@@ -30,14 +29,9 @@ from cerflow.spark.placing.survey import greatest_share, is_small
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 
 
-class MatchArguments(EventRoles, total=False):
+class MatchArguments(PlanArguments, total=False):
     """The arguments of `match` besides query, events and bad records."""
 
-    sequence: str | None
-    positions: bool
-    counts: CountForm
-    flat: bool
-    max_matches: int | None
     until: Any
 
 

@@ -12,8 +12,8 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.frames.events import EventColumns, Pushdown, pushdown
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
+from cerflow.spark.source.planned import Planned
 
 
 def explained(
@@ -34,7 +34,7 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
         # By key events are numbered before; else tasks count them.
         pushed = Pushdown(TRUE, (), ("positions count every event",))
     condition = None if pushed.condition == TRUE else show(pushed.condition)
-    if isinstance(placement.how, FilesByTasks):
+    if isinstance(placement.how, Planned):
         return [("rows", "tasks read what the query needs from the files themselves")]
     lines = relevant_lines({"condition": condition, "reasons": pushed.reasons})
     rows = [("", line) for line in lines]

@@ -414,7 +414,7 @@ def test_packing_keeps_the_rows_of_each_bucket_in_order():
         ],
         ["bucket", "reason", "instant", "record", "type"],
     )
-    (batch,) = Packing(schema.serialize().to_pybytes())(iter([given]))
+    (batch,) = Packing(schema)(iter([given]))
     assert batch.schema == PACKED
     rows = {row["bucket"]: unpacked_rows([row["blob"]], schema).to_pylist() for row in batch.to_pylist()}
     assert rows == {
@@ -428,7 +428,7 @@ def test_packing_refuses_bad_records_by_their_values():
     columns = [[0, 0], [None, "no event type in 'type'"], [1, 2], pa.nulls(2, pa.string()), ["A", None]]
     given = pa.record_batch(columns, ["bucket", "reason", "instant", "record", "type"])
     with pytest.raises(BadRecordError, match=r"\{type: null\}.*no event type"):
-        list(Packing(schema.serialize().to_pybytes())(iter([given])))
+        list(Packing(schema)(iter([given])))
 
 
 def test_memory_holds_a_bounded_number_of_buckets():

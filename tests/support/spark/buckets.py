@@ -89,7 +89,7 @@ class StreamingRun:
         step = max(1, -(-len(rows) // pieces))
         with mock.patch.object(limits, "SPARK_PUSH_ROWS", step):
             batches = given.to_batches(max_chunksize=step)
-            packed = [row for batch in Packing(self.work.columns)(iter(batches)) for row in batch.to_pylist()]
+            packed = [row for batch in Packing(self.work.schema)(iter(batches)) for row in batch.to_pylist()]
         for bucket in sorted({row[BUCKET] for row in packed}):
             ordered = sorted((row for row in packed if row[BUCKET] == bucket), key=lambda row: row["number"])
             complete = watermark_behind(max(row["latest"] for row in ordered), self.delay)

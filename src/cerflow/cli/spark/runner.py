@@ -32,8 +32,8 @@ from cerflow.files.sources import STANDARD_INPUT, Source, source_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from cerflow.cli.spark.parquet import InTasks
     from cerflow.cli.spark.reading import SparkEvents
+    from cerflow.spark.source.planned import Planned
 
 
 def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: SparkOptions) -> RunSummary:
@@ -59,9 +59,9 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
         if found is not None:
             # There are no bad records; the file of dead letters must say so.
             request.bad_records.write()
-            valid = found.planned.rows
-            query.warn_of_times(found.planned.events, found.planned.times)
-            show(found.planned.explanation)
+            valid = found.rows
+            query.warn_of_times(found.events, found.times)
+            show(found.explanation)
         else:
             events = read_frame(spark, inputs)
             for remark in events.remarks:
@@ -70,7 +70,7 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
             result = _matched(request, inputs, events)
             show("recognising")
         watch.done("reading")
-        written = _write(request, result if found is None else found, show, watch)
+        written = _write(request, spark, result if found is None else found, show, watch)
         return RunSummary(valid, written, request.bad_records.count, watch.phases)
 
 
@@ -134,15 +134,17 @@ def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame
     )
 
 
-def _write(request: Request, result: DataFrame | InTasks, show: Progress, watch: PhaseTimer) -> int:
-    from cerflow.cli.spark.parquet import InTasks
-    from cerflow.spark.frames.output import arrow_batches, write_frame
-    from cerflow.spark.frames.schemas import arrow_schema
+def _write(
+    request: Request, spark: SparkSession, result: DataFrame | Planned, show: Progress, watch: PhaseTimer
+) -> int:
+    from cerflow.spark.frames.output import arrow_batches, batches_of_tasks, write_frame
+    from cerflow.spark.frames.schemas import arrow_schema_of
+    from cerflow.spark.source.planned import Planned
 
     output = request.output
     if output.directory:
         rows = write_frame(
-            result.frame() if isinstance(result, InTasks) else result,
+            result.frame(spark) if isinstance(result, Planned) else result,
             _address(output.output),
             format="json" if request.output_format is OutputFormat.JSONL else request.output_format.value,
             mode=output.output_mode or "error",
@@ -152,10 +154,13 @@ def _write(request: Request, result: DataFrame | InTasks, show: Progress, watch:
         # The same tasks recognise and write.
         watch.done("recognising")
         return rows
-    if isinstance(result, InTasks):
-        schema, batches = result.batches()
+    schema = arrow_schema_of(result.schema, spark)
+    batches: Iterator[pa.RecordBatch]
+    if isinstance(result, Planned):
+        # Without the seconds that Spark takes to plan, and to make rows of the matches.
+        batches = (batch.cast(schema) for batch in batches_of_tasks(spark, *result.packed()))
     else:
-        schema, batches = arrow_schema(result), arrow_batches(result)
+        batches = arrow_batches(result)
     return request.write(
         _bounded(batches, request.options.max_matches), schema, watch, lambda *told: show(f"{told[-1]:,} matches")
     )

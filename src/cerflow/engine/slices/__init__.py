@@ -1,5 +1,5 @@
-"""Slices of a stream that are recognised in parallel: whether a query allows them, where to cut, and how one is run.
+"""Slices of a stream that are recognised in parallel: whether a query allows them, and where to cut.
 
-`division` decides; `slice`, `pieces` and `lookback` hold the arithmetic, `by_keys` and `by_row_groups` find the slices;
-`runner` recognises one of them, and `threads` does all of them over a table.
+`division` decides; `by_keys` has the arithmetic, and `by_row_groups` applies it to files; `threads` recognises in all
+slices of a table.
 """

@@ -106,6 +106,16 @@ class JobPlan(Demands):
         )
 
 
+class PlanArguments(EventRoles, total=False):
+    """The arguments of `make_plan` that say what events mean, and which form the matches have."""
+
+    sequence: str | None
+    positions: bool
+    counts: CountForm
+    flat: bool
+    max_matches: int | None
+
+
 def make_plan(
     query: Query | Program,
     columns: pa.Schema,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 from pyspark import cloudpickle
 
@@ -13,14 +14,15 @@ from cerflow.api.programs.program import Program, read_query
 from cerflow.api.programs.recognizer import ProgramRecognizer
 from cerflow.api.query import Language, Query
 from cerflow.base import limits
+from cerflow.base.arrow_columns import array_of_numbers
 from cerflow.base.errors import BadRecordError, UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
+from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm
-from cerflow.engine.slices.runner import SliceRunner
 from cerflow.language.condition import Condition
 from cerflow.language.predicates.predicate import Predicate
 from cerflow.language.predicates.registry import predicates_in, using
@@ -55,24 +57,10 @@ class Recognition:
         """Recognise in the events of one task, which come in the order of time."""
         runner = None
         for rows in as_larger_tables(batches, self.schema.columns.names):
-            if runner is None:
-                runner = self.runners()(None)
+            runner = runner or SliceRunner(self, Bound(self.max_matches))
             yield from runner.report(rows)
         if runner is not None:
-            yield from runner.finish(self.until)
-
-    def runners(self) -> Callable[[int | None], SliceRunner]:
-        """A function that makes a runner for each slice of a task, given the position of its first event.
-
-        Without a position rows have all columns.
-        """
-        bound = Bound(self.max_matches)
-        recognizers = recognizers_of(self)
-
-        def runner(first: int | None) -> SliceRunner:
-            return SliceRunner(recognizers(None), bound, self.counts, self.flat, position=self.position, first=first)
-
-        return runner
+            yield from runner.finish()
 
     def refuse(self, rows: pa.Table) -> None:
         """Raise the error for bad records: rows of a distributed input have no number, so values name the first one."""
@@ -83,6 +71,48 @@ class Recognition:
             if name not in (self.position, PRECOMPUTED)
         )
         raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
+
+
+class SliceRunner:
+    """One slice of a stream: the events before it are read first, then its own matches are reported.
+
+    The events come in order, as rows of tables. ``bound`` is on the matches of all slices of a task. With ``first`` the
+    events are numbered from there on, in a last column; else the rows have all columns.
+    """
+
+    def __init__(self, recognition: Recognition, bound: Bound, first: int | None = None) -> None:
+        self._recognition = recognition
+        self._recognizer = recognizers_of(recognition)(None)
+        self._bound = bound
+        self._next = first
+
+    def prepare(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Read events whose matches another slice reports, without reporting any."""
+        self._recognizer.push(self._numbered(rows))
+
+    def report(self, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The matches detected at some events, a bounded number at a time.
+
+        Raises `TooManyMatchesError` before matches beyond the bound are listed.
+        """
+        yield from self._listed(self._recognizer.push(self._numbered(rows)))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The matches detected after all events, if it is known that none is to come before a time; see `report`."""
+        if self._recognition.until is not None:
+            yield from self._listed(self._recognizer.advance(self._recognition.until[0]))
+
+    def _listed(self, matches: Matches) -> Iterator[pa.RecordBatch]:
+        given = self._recognition
+        counted = matches.announced(self._bound.add)
+        yield from counted.to_batches(limits.RESULT_ROWS, flat=given.flat, counts=given.counts)
+
+    def _numbered(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+        if self._next is None:
+            return rows
+        numbers = array_of_numbers(np.arange(self._next, self._next + rows.num_rows))
+        self._next += rows.num_rows
+        return rows.append_column(self._recognition.position, numbers)
 
 
 @lru_cache(maxsize=16)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -28,22 +27,13 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.source.files import DataFile, metadata_of
 from cerflow.spark.source.planned import Planned, plan_files
-from cerflow.spark.source.task import NumberedTasks
 
 #: Before 1900, in microseconds, Spark may read times of old files by another calendar.
 _CALENDAR = int(np.datetime64("1900-01-02", "us").astype(np.int64))
 
 
-@dataclass(frozen=True)
-class FilesByTasks:
-    """The slices of files, as the work of tasks, and why there are as many."""
-
-    tasks: NumberedTasks
-    reason: str
-
-
-def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> FilesByTasks | None:
-    """The slices of a DataFrame as the user gave it; None if its tasks cannot read the files, or it is not cut."""
+def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> Planned | None:
+    """A read of the files of a DataFrame as given; None if its tasks cannot read the files, or it is not cut."""
     schema = plan.schema
     # Only tasks of a DataFrame know a time that is reached and predicates, and skip values that 64 bits cannot hold.
     if schema.time is None or plan.until is not None or plan.predicates is not None or (skip and limits_of(schema)):
@@ -65,9 +55,7 @@ def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> FilesByTasks 
         return None
     if not (planned.certain or skip) or not _read_alike(planned, df, schema.time):
         return None
-    if planned.schema.simpleString() != spark_schema(plan.result).simpleString():
-        return None
-    return FilesByTasks(NumberedTasks(*planned.packed()), planned.explanation)
+    return planned if planned.schema.simpleString() == spark_schema(plan.result).simpleString() else None
 
 
 def _read_alike(planned: Planned, df: DataFrame, time: str) -> bool:

@@ -15,11 +15,11 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.by_clock import ByClock, with_times_of_events
-from cerflow.spark.placing.files_by_tasks import FilesByTasks
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
 from cerflow.spark.placing.slice_frames import SLICE, at_home, shuffled
 from cerflow.spark.placing.slice_tasks import OwnSlices
+from cerflow.spark.source.planned import Planned
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,8 @@ def recognized(given: Selected, plan: JobPlan, placement: Placement) -> DataFram
     match placement.how:
         case Cut() as how:
             return _in_slices(given, plan, how)
-        case FilesByTasks(tasks):
-            number = len(tasks.tasks)
-            numbers = given.frame.sparkSession.range(0, number, 1, numPartitions=number)
-            return numbers.mapInArrow(tasks, spark_schema(plan.result))
+        case Planned() as planned:
+            return planned.frame(given.frame.sparkSession)
         case ByClock(until):
             rows = _ordered(given, plan, by_key=True, numbered=False)
             task = replace(plan.recognition(), until=until, by_clock=True)

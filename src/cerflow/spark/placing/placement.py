@@ -22,7 +22,7 @@ from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing import survey
 from cerflow.spark.placing.by_clock import ByClock, by_clock
-from cerflow.spark.placing.files_by_tasks import FilesByTasks
+from cerflow.spark.source.planned import Planned
 
 _NO_KEYS: Ints = np.zeros(0, np.int64)
 
@@ -62,14 +62,14 @@ class Placement:
 
     kind: PlacementKind
     reason: str
-    how: Cut | FilesByTasks | ByClock | None = None
+    how: Cut | Planned | ByClock | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
 
 
 def place(
-    frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], FilesByTasks | None] = lambda: None
+    frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], Planned | None] = lambda: None
 ) -> Placement:
     """Decide for the events of a query, in a DataFrame with plain names.
 
@@ -82,7 +82,7 @@ def place(
 
 class _Placing:
     def __init__(
-        self, frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], FilesByTasks | None]
+        self, frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], Planned | None]
     ) -> None:
         self._frame = frame
         self._by_tasks = by_tasks
@@ -105,7 +105,7 @@ class _Placing:
         # Spark's estimate takes longer than a look at the files.
         how = self._by_tasks()
         if how is not None:
-            return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.reason}", how)
+            return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
         guess = self._guess
         if self._is_small:
             return self._otherwise("the input is small")

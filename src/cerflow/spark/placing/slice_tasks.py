@@ -5,7 +5,7 @@ A task checks all that its result relies on, and fails if the events are not tho
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from cerflow.base.arrow_columns import numbers_of, one_array
 from cerflow.base.errors import InputError
+from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.slices.by_keys import Pieces, Slice
-from cerflow.engine.slices.runner import SliceRunner
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.tasks import Recognition, as_larger_tables
+from cerflow.spark.frames.tasks import Recognition, SliceRunner, as_larger_tables
 
 CHANGED = (
     "the events are not those that were counted when the query was prepared; "
@@ -64,14 +64,13 @@ class OwnSlices:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
-        make: Callable[[int | None], SliceRunner] | None = None
+        bound = Bound(self.recognition.max_matches)
         runner: SliceRunner | None = None
         current, own = -1, 0
         latest: pa.Table | None = None
         # Positions are added here.
         names = [name for name in self.recognition.schema.columns.names if name != self.recognition.position]
         for rows in as_larger_tables(batches, [*names, _LAST]):
-            make = make or self.recognition.runners()
             codes = numbers_of(one_array(rows.column(_LAST)))
             rows = rows.drop_columns([_LAST])
             ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
@@ -80,7 +79,7 @@ class OwnSlices:
                 if runner is None or number != current:
                     yield from self._finished(runner, current, own)
                     current, own, latest = number, 0, None
-                    runner = make(None if self.first is None else self.first[number])
+                    runner = SliceRunner(self.recognition, bound, None if self.first is None else self.first[number])
                 some = rows.slice(begin, end - begin)
                 if is_own:
                     if not own:
@@ -106,4 +105,4 @@ class OwnSlices:
             if self.counts is not None and own != self.counts[number]:
                 raise InputError(CHANGED)
             if number == self.ends:
-                yield from runner.finish(self.recognition.until)
+                yield from runner.finish()

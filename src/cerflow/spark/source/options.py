@@ -7,13 +7,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, get_args
 
 from cerflow.api.query import Language
 from cerflow.base import limits
 from cerflow.base.errors import InputError, nearest
 from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
+from cerflow.spark.frames.plan import PlanArguments
 
 _NAMES = (
     *("query", "queryFile", "language", "type", "time", "timeUnit", "sequence", "stream", "positions"),
@@ -26,29 +27,21 @@ _BOOLEANS = {"true": True, "false": False}
 class Options:
     """The query and the files of a read, and how they are read.
 
-    ``type``, ``time``, ``time_unit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat``, ``max_matches``
-    and ``until`` (a number or a text of ISO 8601) mean what they mean to `cerflow.spark.match`; ``skip`` says that
-    events without a type or a time are left out instead of making the job fail. ``slice_rows`` is the number of events
-    of a slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this machine), which
-    matters where slices cost reading the same events again.
+    ``arguments``, which are the options ``type``, ``time``, ``timeUnit``, ``sequence``, ``stream``, ``positions``,
+    ``counts``, ``flat`` and ``maxMatches``, and ``until`` (a number or a text of ISO 8601) mean what they mean to
+    `cerflow.spark.match`; ``skip`` says that events without a type or a time are left out instead of making the job
+    fail. ``slice_rows`` is the number of events of a slice to aim at, ``cores`` the number of tasks that will run at a
+    time (by default that of this machine), which matters where slices cost reading the same events again.
     """
 
     query: str
     language: Language
     paths: tuple[str, ...]
-    type: str = "type"
-    time: str | None = None
-    time_unit: TimeUnit | None = None
-    sequence: str | None = None
-    stream: str | None = None
-    positions: bool = False
-    skip: bool = False
-    slice_rows: int = limits.SOURCE_SLICE_ROWS
-    cores: int = 1
-    counts: CountForm = "decimal"
-    flat: bool = False
-    max_matches: int | None = None
-    until: str | None = None
+    arguments: PlanArguments
+    until: str | None
+    skip: bool
+    slice_rows: int
+    cores: int
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -61,23 +54,26 @@ class Options:
                 hint = f"; did you mean '{near}'?" if near else f"; the options are {', '.join(_NAMES)}"
                 raise InputError(f"the data source cerflow has no option '{name}'{hint}")
             found[known[name.lower()]] = value
+        sremo = found.get("queryFile", "").lower().endswith(".sremo")
         return cls(
             query=_query(found),
-            language=_language(found),
+            language=_choice(found, "language", get_args(Language), "sremo" if sremo else "ceql"),
             paths=_paths(found),
-            type=found.get("type", "type"),
-            time=found.get("time"),
-            time_unit=_time_unit(found),
-            sequence=found.get("sequence"),
-            stream=found.get("stream"),
-            positions=_boolean(found, "positions"),
+            arguments={
+                "type": found.get("type", "type"),
+                "time": found.get("time"),
+                "time_unit": _choice(found, "timeUnit", get_args(TimeUnit), "ms") if "timeUnit" in found else None,
+                "sequence": found.get("sequence"),
+                "stream": found.get("stream"),
+                "positions": _boolean(found, "positions"),
+                "counts": _choice(found, "counts", get_args(CountForm), "decimal"),
+                "flat": _boolean(found, "flat"),
+                "max_matches": _number(found, "maxMatches", 1) if "maxMatches" in found else None,
+            },
+            until=found.get("until"),
             skip=_choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
             slice_rows=_number(found, "sliceRows", limits.SOURCE_SLICE_ROWS),
             cores=_number(found, "cores", os.cpu_count() or 1),
-            flat=_boolean(found, "flat"),
-            counts="text" if _choice(found, "counts", get_args(CountForm), "decimal") == "text" else "decimal",
-            max_matches=_number(found, "maxMatches", 1) if "maxMatches" in found else None,
-            until=found.get("until"),
         )
 
 
@@ -91,18 +87,6 @@ def _query(found: Mapping[str, str]) -> str:
         return Path(path.removeprefix("file://")).read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
-
-
-def _language(found: Mapping[str, str]) -> Language:
-    sremo = found.get("queryFile", "").lower().endswith(".sremo")
-    chosen = _choice(found, "language", get_args(Language), "sremo" if sremo else "ceql")
-    language: Literal["ceql", "sremo"] = "sremo" if chosen == "sremo" else "ceql"
-    return language
-
-
-def _time_unit(found: Mapping[str, str]) -> TimeUnit | None:
-    units: dict[str, TimeUnit] = {name: name for name in get_args(TimeUnit)}
-    return units[_choice(found, "timeUnit", tuple(units), "ms")] if "timeUnit" in found else None
 
 
 def _paths(found: Mapping[str, str]) -> tuple[str, ...]:
@@ -121,7 +105,8 @@ def _paths(found: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def _choice(found: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
+def _choice(found: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> Any:
+    """One of some choices, in any case."""
     value = found.get(name, default).lower()
     if value not in choices:
         near = nearest(value, choices)

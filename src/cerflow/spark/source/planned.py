@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
+from typing import Unpack
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from cerflow.api.programs.program import Program, read_query
+from cerflow.api.query import Query
 from cerflow.base import limits
 from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
@@ -37,14 +40,15 @@ from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.predicates.registry import predicates_in
 from cerflow.logic.conditions.connectives import TRUE
-from cerflow.spark.frames.plan import JobPlan, make_plan
+from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
-from cerflow.spark.source.task import Task, Work
+from cerflow.spark.source.task import NumberedTasks, Task, Work
 
+_INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
 #: Bytes that a value is taken to need, at most.
 _VALUE_BYTES = 8
 
@@ -71,6 +75,12 @@ class Planned:
     again: float
     explanation: str
 
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The matches as a DataFrame."""
+        work, tasks = self.packed()
+        numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
+        return numbers.mapInArrow(NumberedTasks(work, tasks), self.schema)
+
     def packed(self) -> tuple[bytes, list[bytes]]:
         """The work, and each task of it, as they travel."""
         return pickle.dumps(self.work), [pickle.dumps(task) for task in self.tasks]
@@ -85,34 +95,41 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     """
     options = Options.read(given)
     query = read_query(options.query, options.language)
-    if isinstance(query, Program) or predicates_in(query.tree):
-        what = "evaluate definitions" if isinstance(query, Program) else "support your own predicates"
-        raise UnsupportedQueryError(
-            f"the data source does not {what}",
-            hint="cerflow.spark.match does: match(query, spark.read.parquet(path), …).",
-        )
-    files = find_files(options.paths)
-    columns, _ = columns_of(files)
-    plan = make_plan(
+    if isinstance(query, Program):
+        raise UnsupportedQueryError("the data source does not evaluate definitions", hint=_INSTEAD)
+    return plan_query(
         query,
-        columns,
-        sequence=options.sequence,
-        positions=options.positions,
-        counts=options.counts,
-        flat=options.flat,
-        max_matches=options.max_matches,
-        until=typed_time(options.until, columns, options.time),
-        type=options.type,
-        time=options.time,
-        time_unit=options.time_unit,
-        stream=options.stream,
+        options.paths,
+        until=options.until,
+        skip=options.skip,
+        slice_rows=options.slice_rows,
+        cores=options.cores,
+        **options.arguments,
     )
+
+
+def plan_query(
+    query: Query,
+    paths: Sequence[str],
+    *,
+    until: str | None,
+    skip: bool,
+    slice_rows: int,
+    cores: int,
+    **arguments: Unpack[PlanArguments],
+) -> Planned:
+    """Plan a read of the files of some paths; see `Options` for the arguments, and `plan_read` for the errors."""
+    if predicates_in(query.tree):
+        raise UnsupportedQueryError("the data source does not support your own predicates", hint=_INSTEAD)
+    files = find_files(paths)
+    columns, _ = columns_of(files)
+    plan = make_plan(query, columns, until=typed_time(until, columns, arguments.get("time")), **arguments)
     refuse_foreign(plan.schema.columns, plan.needed)
-    return plan_files(plan, files, skip=options.skip, slice_rows=options.slice_rows, cores=options.cores)
+    return plan_files(plan, files, skip=skip, slice_rows=slice_rows, cores=cores)
 
 
 def plan_files(plan: JobPlan, files: Sequence[DataFile], *, skip: bool, slice_rows: int, cores: int) -> Planned:
-    """Plan a read of some files; see `Options` for the arguments, and `plan_read` for the errors."""
+    """Plan a read of some files; see `plan_query`."""
     schema = plan.schema
     stored, alike = columns_of(files)
     if schema.untyped:

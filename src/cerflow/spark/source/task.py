@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base.errors import InputError
+from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.slices.by_keys import Key
 from cerflow.engine.slices.by_row_groups import GroupSlice
-from cerflow.engine.slices.runner import SliceRunner
-from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.frames.tasks import Recognition, SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.reading import InOrder
@@ -68,13 +68,14 @@ def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
     some, recognition = task.slice, work.recognition
     reader = RowGroupReader(work.scan, task.files, some.begin, some.stop, task.share)
     _, schema = declared(work.result)
-    make = recognition.runners()
     needed = [name for name in recognition.schema.columns.names if name != recognition.position]
     runner: SliceRunner | None = None
     latest: Key | None = None
     for piece in InOrder(work.scan, reader, some.groups, work.most_waiting):
         # All events before the slice have been read, and dropped, when its first ones come.
-        runner = runner or make(None if recognition.position is None else some.before + reader.dropped)
+        if runner is None:
+            first = None if recognition.position is None else some.before + reader.dropped
+            runner = SliceRunner(recognition, Bound(recognition.max_matches), first)
         rows = piece.rows.select(needed)
         own = 0 if piece.keys[0] >= some.start else int(np.searchsorted(piece.keys, some.start, "left"))
         if own:
@@ -89,7 +90,7 @@ def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
             for found in runner.report(rows.slice(own)):
                 yield _fitted(found, schema)
     if runner is not None and some.is_last:
-        for found in runner.finish(recognition.until):
+        for found in runner.finish():
             yield _fitted(found, schema)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,19 +23,14 @@ _LENGTH = struct.Struct("<q")
 class StreamWork:
     """The work on each bucket: what is recognised, and by which columns events are ordered.
 
-    ``columns`` is the serialised schema of packed rows, which ends with the instant: the event's time in whole
-    microseconds. With ``deadlines`` the watermark shows the recogniser that deadlines pass.
+    ``schema`` is that of packed rows, which ends with the instant: the event's time in whole microseconds. With
+    ``deadlines`` the watermark shows the recogniser that deadlines pass.
     """
 
     recognition: Recognition
     sequence: str | None
-    columns: bytes
+    schema: pa.Schema
     deadlines: bool = False
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        """The schema of packed rows."""
-        return pa.ipc.read_schema(pa.py_buffer(self.columns))
 
 
 class Bucket:

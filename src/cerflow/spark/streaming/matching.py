@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from importlib.util import find_spec
 from itertools import count
 from typing import Literal
@@ -136,7 +137,7 @@ class PreparedStream:
         record = record_text(events, named, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)
-        blobs = sent.mapInArrow(Packing(work.columns, self.bad == "tell"), spark_schema(PACKED))
+        blobs = sent.mapInArrow(Packing(work.schema, self.bad == "tell"), spark_schema(PACKED))
         rows = blobs.groupBy(BUCKET).transformWithState(
             BucketProcessor(work, self.fingerprint, self.options, self.delay),
             outputStructType=RESULT,
@@ -181,7 +182,13 @@ def prepare_stream(
 def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
     """The rows in the blobs of a kind."""
     found = rows.filter(F.col("kind") == kind).select("blob")
-    return found.mapInArrow(_Unpacking(schema.serialize().to_pybytes()), spark_schema(schema))
+    return found.mapInArrow(partial(_rows_of_blobs, schema), spark_schema(schema))
+
+
+def _rows_of_blobs(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for blob in batch.column(0):
+            yield from unpacked_rows([blob.as_py()], schema).to_batches()
 
 
 def number_of_buckets(plan: JobPlan, buckets: int) -> int:
@@ -216,7 +223,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
     names = dict.fromkeys((*plan.needed, *sequence, *(schema.attributes if whole else ())))
     packed = pa.schema([*map(schema.columns.field, names), pa.field(INSTANT, pa.int64())])
     deadlines = waits_for_time(read_query(plan.text, plan.language).tree)
-    return StreamWork(plan.recognition(), plan.sequence, packed.serialize().to_pybytes(), deadlines)
+    return StreamWork(plan.recognition(), plan.sequence, packed, deadlines)
 
 
 def _fingerprint(work: StreamWork, buckets: int) -> str:
@@ -224,7 +231,7 @@ def _fingerprint(work: StreamWork, buckets: int) -> str:
     r, s = work.recognition, work.recognition.schema
     query = show(read_query(r.query, r.language).tree)
     roles = (query, r.language, s.type, s.time, s.stream, s.time_unit, s.forget, r.positions, work.sequence, buckets)
-    return hashlib.blake2b(repr(roles).encode() + work.columns, digest_size=16).hexdigest()
+    return hashlib.blake2b(repr(roles).encode() + work.schema.serialize().to_pybytes(), digest_size=16).hexdigest()
 
 
 def _milliseconds(delay: timedelta | str | None) -> int:
@@ -296,19 +303,6 @@ def _observed() -> list[Column]:
     counts = F.col("kind") == COUNTS
     found = [F.sum(name).alias(name) for name in COUNTED]
     return [F.count_if(counts).alias("buckets"), *found]
-
-
-@dataclass(frozen=True)
-class _Unpacking:
-    """The rows of blobs, for `mapInArrow`; ``schema`` is theirs, serialised."""
-
-    schema: bytes
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        schema = pa.ipc.read_schema(pa.py_buffer(self.schema))
-        for batch in batches:
-            for blob in batch.column(0):
-                yield from unpacked_rows([blob.as_py()], schema).to_batches()
 
 
 def refuse_watermark(df: DataFrame) -> None:

@@ -60,16 +60,16 @@ def letters_schema(schema: pa.Schema) -> pa.Schema:
 class Packing:
     """Packs rows that begin with the columns bucket, reason, instant and record, for `mapInArrow`.
 
-    ``columns`` is the serialised schema of a blob: the columns of events, and at last the instant in microseconds.
+    ``schema`` is that of a blob: the columns of events, and at last the instant in microseconds.
     Events with a reason make it raise `BadRecordError`, or with ``tell`` travel as dead letters (see `letters_schema`).
     """
 
-    columns: bytes
+    schema: pa.Schema
     tell: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """One batch of blobs for many rows."""
-        schema = pa.ipc.read_schema(pa.py_buffer(self.columns))
+        schema = self.schema
         context = TaskContext.get()
         task = 0 if context is None else context.partitionId()
         names = [BUCKET, REASON, *schema.names[-1:], RECORD, *schema.names[:-1]]

@@ -5,23 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming import stateful_processor as spark
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, readable_value
 from cerflow.spark.streaming.bucket import StreamWork
-from cerflow.spark.streaming.instants import shown_instant, spark_timer, watermark_at
+from cerflow.spark.streaming.instants import shown_instant, watermark_at
 from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
-from cerflow.spark.streaming.remembering import StateHead, process
+from cerflow.spark.streaming.remembering import BucketStore, process
 
 #: The column with the identifiers of matches.
 IDENTIFIER = "match_id"
@@ -52,59 +51,6 @@ class ProcessorOptions:
     state_limit: int | None = None
 
 
-#: The types of what Spark keeps. (Each text instead would be parsed twice for each task, by messages.)
-_HEAD = (
-    StructType()
-    .add("format", IntegerType())
-    .add("query", StringType())
-    .add("nonce", BinaryType())
-    .add("snapshot", LongType())
-    .add("log", LongType())
-    .add("watermark", LongType())
-    .add("timer", LongType())
-)
-_CHUNK, _BLOB = (StructType().add(name, BinaryType()) for name in ("chunk", "blob"))
-
-
-class _SparkStore:
-    """The state that Spark keeps for one bucket at a time; a `BucketStore`."""
-
-    def __init__(self, handle: spark.StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._head = handle.getValueState("head", _HEAD)
-        self._chunks = handle.getListState("snapshot", _CHUNK)
-        self._log = handle.getListState("log", _BLOB)
-
-    def head(self) -> StateHead | None:
-        found = self._head.get()
-        return None if found is None else StateHead._make(found)
-
-    def set_head(self, head: StateHead) -> None:
-        self._head.update(tuple(head))
-
-    def chunks(self) -> Iterable[bytes]:
-        return (bytes(row[0]) for row in self._chunks.get())
-
-    def log(self) -> Iterable[bytes]:
-        return (bytes(row[0]) for row in self._log.get())
-
-    def append(self, blob: bytes) -> None:
-        self._log.appendValue((blob,))
-
-    def replace(self, chunks: list[bytes]) -> None:
-        # One call for each chunk: a call is a message, and Spark bounds its size.
-        self._chunks.clear()
-        for chunk in chunks:
-            self._chunks.appendValue((chunk,))
-        self._log.clear()
-
-    def set_timer(self, before: int | None, timer: int | None) -> None:
-        if before is not None:
-            self._handle.deleteTimer(spark_timer(before))
-        if timer is not None:
-            self._handle.registerTimer(spark_timer(timer))
-
-
 class BucketProcessor(spark.StatefulProcessor):
     """Recognises in buckets; ``query`` is the fingerprint that tells whether a checkpoint is one of this query.
 
@@ -119,7 +65,7 @@ class BucketProcessor(spark.StatefulProcessor):
 
     def init(self, handle: spark.StatefulProcessorHandle) -> None:
         """Name the state; called once for a task."""
-        self._store = _SparkStore(handle)
+        self._store = BucketStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: spark.TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         """Take the packed events of a bucket, and release those before the watermark that follows from them."""

@@ -12,14 +12,17 @@ import hashlib
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from cerflow.base import limits
 from cerflow.base.errors import SnapshotError
 from cerflow.engine.matches.matches import Matches
 from cerflow.spark.streaming.bucket import Bucket, StreamWork
+from cerflow.spark.streaming.instants import spark_timer
 from cerflow.spark.streaming.packing import packed_rows
 
 #: The version of what is kept in the store.
@@ -46,36 +49,64 @@ class StateHead(NamedTuple):
     timer: int | None
 
 
-class BucketStore(Protocol):
-    """Where one bucket is kept, and what calls when the watermark passes its timer."""
+#: The types of what Spark keeps. (Each text instead would be parsed twice for each task, by messages.)
+_HEAD = (
+    StructType()
+    .add("format", IntegerType())
+    .add("query", StringType())
+    .add("nonce", BinaryType())
+    .add("snapshot", LongType())
+    .add("log", LongType())
+    .add("watermark", LongType())
+    .add("timer", LongType())
+)
+_CHUNK, _BLOB = (StructType().add(name, BinaryType()) for name in ("chunk", "blob"))
+
+
+class BucketStore:
+    """The state that Spark keeps for one bucket at a time, and what calls when the watermark passes its timer."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._head = handle.getValueState("head", _HEAD)
+        self._chunks = handle.getListState("snapshot", _CHUNK)
+        self._log = handle.getListState("log", _BLOB)
 
     def head(self) -> StateHead | None:
         """The head that was set last; None at first."""
-        ...
+        found = self._head.get()
+        return None if found is None else StateHead._make(found)
 
     def set_head(self, head: StateHead) -> None:
         """Replace the head."""
-        ...
+        self._head.update(tuple(head))
 
     def chunks(self) -> Iterable[bytes]:
         """The chunks of the snapshot."""
-        ...
+        return (bytes(row[0]) for row in self._chunks.get())
 
     def log(self) -> Iterable[bytes]:
         """The blobs of the log."""
-        ...
+        return (bytes(row[0]) for row in self._log.get())
 
     def append(self, blob: bytes) -> None:
         """Append to the log."""
-        ...
+        self._log.appendValue((blob,))
 
     def replace(self, chunks: list[bytes]) -> None:
         """Replace the snapshot, and empty the log."""
-        ...
+        # One call for each chunk: a call is a message, and Spark bounds its size.
+        self._chunks.clear()
+        for chunk in chunks:
+            self._chunks.appendValue((chunk,))
+        self._log.clear()
 
     def set_timer(self, before: int | None, timer: int | None) -> None:
         """Replace one timer by another; it fires when the watermark has passed it."""
-        ...
+        if before is not None:
+            self._handle.deleteTimer(spark_timer(before))
+        if timer is not None:
+            self._handle.registerTimer(spark_timer(timer))
 
 
 class Step(NamedTuple):
