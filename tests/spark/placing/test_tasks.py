@@ -12,7 +12,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.language.formula import DurationWindow
-from cerflow.spark.placing.slice_tasks import OwnSlices
+from cerflow.spark.placing.slice_tasks import OwnSlice, OwnSlices
 from support.spark.results import rows_in_a_process
 from support.spark.tasks import Simulation
 
@@ -34,13 +34,15 @@ def test_more_matches_of_one_event_than_fit_in_memory(monkeypatch):
     # There are 2^40 - 1.
     assert [batch.num_rows for batch in islice(found, 5)] == [10] * 5
     rows = events("A" * 40 + "B").append_column("code", pa.array([1] * 41))
-    found = OwnSlices(simulation().recognition, None, None)(iter(rows.to_batches()))
+    found = OwnSlices(simulation().recognition, (OwnSlice(),))(iter(rows.to_batches()))
     assert [batch.num_rows for batch in islice(found, 5)] == [10] * 5
 
 
 def test_slices_have_the_events_that_were_counted():
     sim, table = simulation(), events("ABAB").append_column("code", pa.array([0, 1, 3, 3]))
-    right, wrong = (OwnSlices(sim.recognition, None, counts) for counts in ((1, 2), (1, 1)))
+    right, wrong = (
+        OwnSlices(sim.recognition, tuple(OwnSlice(own=count) for count in counts)) for counts in ((1, 2), (1, 1))
+    )
     assert sum(batch.num_rows for batch in right(iter(table.to_batches()))) == 2
     with pytest.raises(InputError, match="not those that were counted"):
         list(wrong(iter(table.to_batches())))
@@ -59,7 +61,7 @@ def test_times_at_the_ends_of_their_type():
 def test_tasks_do_not_import_pandas():
     """Many functions of Arrow import it, at the first job in each process of Spark's Python."""
     sim, table = simulation(cerflow.parse("SELECT x, b WHERE A AS x ; B AS b WITHIN 4 MILLISECONDS")), events("AB" * 9)
-    task = OwnSlices(sim.recognition, None, (18,), ends=0)
+    task = OwnSlices(sim.recognition, (OwnSlice(own=18, last=True),))
     assert rows_in_a_process(task, iter(table.append_column("code", pa.array([1] * 18)).to_batches(3))) == 17
 
 

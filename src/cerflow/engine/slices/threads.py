@@ -34,9 +34,6 @@ from cerflow.engine.slices.division import Division, divided
 from cerflow.engine.stopping import checked
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 
-#: Times that are looked at together in search of the beginning of a slice.
-_PLACES = 64
-
 
 class InSlices:
     """The parts of the matches of a query in order, recognised again by several threads at every iteration."""
@@ -208,12 +205,10 @@ class _Measured:
         """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
         low, high = np.zeros(len(bound), np.int64), np.full(len(bound), self._count)
         while (low < high).any():
-            # Reading many times at once costs little more than reading one.
-            step = -(-(high - low) // _PLACES)
-            places = low[:, None] + step[:, None] * np.arange(_PLACES)
-            inside = places < high[:, None]
-            times = event_times(self._at(np.where(inside, places, 0).ravel()), self._schema).reshape(places.shape)
-            up_to_bound = (inside & (times <= bound[:, None])).sum(axis=1)
-            high = np.minimum(high, low + up_to_bound * step)
-            low = np.where(up_to_bound > 0, low + (up_to_bound - 1) * step + 1, low)
+            middle = np.minimum((low + high) // 2, self._count - 1)
+            beyond = event_times(self._at(middle), self._schema) > bound
+            low, high = (
+                np.where(beyond | (low == high), low, middle + 1),
+                np.where(beyond, np.minimum(high, middle), high),
+            )
         return low

@@ -22,7 +22,6 @@ from cerflow.engine.pushdown.relevance import Relevance, by_types, or_invalid
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.propositions import leaves_of, weakened
-from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.conditions import SparkConditions
 from cerflow.spark.frames.plan import JobPlan
 
@@ -144,11 +143,6 @@ def halved(value: Column, cuts: Sequence[object], data_type: DataType) -> Column
         return F.when(value < cut, search(low, middle)).otherwise(search(middle + 1, high))
 
     return search(0, len(cuts))
-
-
-def number_of_cuts(value: Column, axis: Axis, keys: Sequence[int]) -> Column:
-    """The same for cuts given as keys of an axis, to which the value belongs."""
-    return halved(axis.compared(value), axis.literals(keys), axis.data_type)
 
 
 @dataclass(frozen=True)

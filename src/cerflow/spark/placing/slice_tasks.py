@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,20 +27,25 @@ CHANGED = (
 _LAST = "\0last"
 
 
-@dataclass(frozen=True)
-class OwnSlices:
-    """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `slice_frames`.
+class OwnSlice(NamedTuple):
+    """What a task knows of a slice.
 
-    ``first`` has the position of the first event of each slice, if positions are needed; ``counts`` has the number of
-    each slice's own events, and ``found`` the key of an event before it, if the result relies on these.
-    Slice ``ends`` is the last one of the stream.
+    ``first`` is the position of its first event, if positions are needed; ``own`` the number of its own events, and
+    ``found`` the key of an event before it, if the result relies on these. ``last`` says that it ends the stream.
     """
 
+    first: int | None = None
+    own: int | None = None
+    found: int | None = None
+    last: bool = False
+
+
+@dataclass(frozen=True)
+class OwnSlices:
+    """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `slice_frames`."""
+
     recognition: Recognition
-    first: tuple[int, ...] | None
-    counts: tuple[int, ...] | None
-    found: tuple[int | None, ...] | None = None
-    ends: int | None = None
+    slices: tuple[OwnSlice, ...]
 
     @classmethod
     def of(cls, recognition: Recognition, slices: Sequence[Slice[int]], counted: Pieces | None) -> OwnSlices:
@@ -47,26 +53,23 @@ class OwnSlices:
 
         The pieces that were ``counted`` lie between the keys where slices begin, start and stop.
         """
-        found = tuple(some.found for some in slices)
-        first = own = None
-        if counted is not None:
-            own = tuple(counted.before(s.stop) - counted.before(s.start) for s in slices)
-            # Of the events before its start a slice at home reads its own only.
-            more = [counted.before(s.start, s.home) - counted.before(s.begin, s.home) for s in slices]
-            first = tuple(counted.before(s.start) - number for s, number in zip(slices, more, strict=True))
-        return cls(
-            recognition,
-            None if recognition.position is None else first,
-            own,
-            None if all(key is None for key in found) else found,
-            len(slices) - 1 if slices[-1].is_last else None,
-        )
+        known = []
+        for some in slices:
+            first = own = None
+            if counted is not None:
+                before = counted.before(some.start)
+                own = counted.before(some.stop) - before
+                if recognition.position is not None:
+                    # Of the events before its start a slice at home reads its own only.
+                    first = before - counted.before(some.start, some.home) + counted.before(some.begin, some.home)
+            known.append(OwnSlice(first, own, some.found, some.is_last))
+        return cls(recognition, tuple(known))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
         bound = Bound(self.recognition.max_matches)
         runner: SliceRunner | None = None
-        current, own = -1, 0
+        current, own = OwnSlice(), 0
         latest: pa.Table | None = None
         # Positions are added here.
         names = [name for name in self.recognition.schema.columns.names if name != self.recognition.position]
@@ -76,14 +79,14 @@ class OwnSlices:
             ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
             for begin, end in zip([0, *ends[:-1]], ends, strict=True):
                 number, is_own = divmod(int(codes[begin]), 2)
-                if runner is None or number != current:
+                if runner is None or self.slices[number] is not current:
                     yield from self._finished(runner, current, own)
-                    current, own, latest = number, 0, None
-                    runner = SliceRunner(self.recognition, bound, None if self.first is None else self.first[number])
+                    current, own, latest = self.slices[number], 0, None
+                    runner = SliceRunner(self.recognition, bound, current.first)
                 some = rows.slice(begin, end - begin)
                 if is_own:
                     if not own:
-                        self._check_before(number, latest)
+                        self._check_before(current.found, latest)
                     own += some.num_rows
                     yield from runner.report(some)
                 else:
@@ -91,18 +94,17 @@ class OwnSlices:
                     runner.prepare(some)
         yield from self._finished(runner, current, own)
 
-    def _check_before(self, number: int, latest: pa.Table | None) -> None:
+    def _check_before(self, key: int | None, latest: pa.Table | None) -> None:
         """Check that the event on which a slice relies is among those before its own; ``latest`` are the last ones."""
-        key = None if self.found is None else self.found[number]
         if key is not None:
             schema = self.recognition.schema
             if latest is None or Axis(schema).keys(latest.column(str(schema.time)))[-1] < key:
                 raise InputError(CHANGED)
 
-    def _finished(self, runner: SliceRunner | None, number: int, own: int) -> Iterator[pa.RecordBatch]:
+    def _finished(self, runner: SliceRunner | None, ended: OwnSlice, own: int) -> Iterator[pa.RecordBatch]:
         """The matches after all events of a slice, which are counted; without a runner there was no slice."""
         if runner is not None:
-            if self.counts is not None and own != self.counts[number]:
+            if ended.own is not None and own != ended.own:
                 raise InputError(CHANGED)
-            if number == self.ends:
+            if ended.last:
                 yield from runner.finish()

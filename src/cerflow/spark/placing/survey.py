@@ -25,7 +25,7 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.slices.by_keys import Bounds, Pieces
 from cerflow.language.formula import AttributeWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis
-from cerflow.spark.frames.events import IDENTIFIER, EventColumns, number_of_cuts
+from cerflow.spark.frames.events import IDENTIFIER, EventColumns, halved
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")
@@ -109,7 +109,8 @@ class Surveyor:
 
     def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Survey:
         """The same for the parts of a stream between some keys, apart for each partition or as one."""
-        part = number_of_cuts(self.events.leading(), self.axis, cuts)
+        axis = self.axis
+        part = halved(axis.compared(self.events.leading()), axis.literals(cuts), axis.data_type)
         return self._survey(F.spark_partition_id() if by_partition else F.lit(0), [part])
 
     def sample(self, step: int) -> Ints:
