@@ -19,7 +19,6 @@ from cerflow.engine.results.report import CountForm
 from cerflow.spark.explanation import explained
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
-from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
 from cerflow.spark.placing.files_by_tasks import files_by_tasks
@@ -126,7 +125,7 @@ def match(
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
     if delay is not None:
         raise ArgumentError("delay is for streaming DataFrames; a batch has all its events")
-    whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
+    whole, rows = _prepared(query, df, on_bad_record, **arguments)
     if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
         text = (
             "match is called in foreachBatch, so it sees one micro-batch at a time and loses matches across them; give "
@@ -135,8 +134,8 @@ def match(
         warn(QueryWarning(text))
     # A survey of the input may meet a bad record.
     with own_errors_raised():
-        placement = _placed(df, whole, plan, rows)
-    return recognized(rows, plan, placement)
+        placement = _placed(df, whole, rows)
+    return recognized(rows, placement)
 
 
 def explain(
@@ -154,29 +153,28 @@ def explain(
     """
     df, type = completed(df, query, **arguments)
     arguments |= {"type": type, "constant_type": None}
-    whole, plan, rows = _prepared(query, df, on_bad_record, **arguments)
-    placement = _placed(df, whole, plan, rows)
+    whole, rows = _prepared(query, df, on_bad_record, **arguments)
+    placement = _placed(df, whole, rows)
     share = None
     if placement.kind is PlacementKind.BY_KEY and not is_small(rows.frame):
-        share = greatest_share(rows.frame, rows.events.keys(plan))
-    return explained(whole, plan, df.schema, placement, share)
+        share = greatest_share(rows.frame, rows.events.keys(rows.plan))
+    return explained(whole, rows.plan, df.schema, placement, share)
 
 
 def _prepared(
     query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
-) -> tuple[JobPlan, JobPlan, Selected]:
-    """The plan, the plan for the columns that are sent, and the events; raises all that `match` raises."""
+) -> tuple[JobPlan, Selected]:
+    """The plan, and the events that are sent; raises all that `match` raises."""
     _check_frame(df)
     skip = on_bad_record == "skip"
     df = _without_corrupt(df, skip=skip)
     plan = plan_of(query, df, on_bad_record, **arguments)
-    sent, frame = narrowed(without_definitions(query), plan, df, skip=skip)
-    return plan, sent, selected(frame, sent, skip=skip)
+    return plan, selected(without_definitions(query), df, plan, skip=skip)
 
 
-def _placed(df: DataFrame, whole: JobPlan, plan: JobPlan, rows: Selected) -> Placement:
+def _placed(df: DataFrame, whole: JobPlan, rows: Selected) -> Placement:
     """Where events go; ``whole`` is the plan for the DataFrame as it was given."""
-    return place(rows.frame, plan, rows.events, lambda: files_by_tasks(df, whole, skip=rows.skip))
+    return place(rows.frame, rows.plan, rows.events, lambda: files_by_tasks(df, whole, skip=rows.skip))
 
 
 def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:

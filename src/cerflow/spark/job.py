@@ -21,7 +21,7 @@ from cerflow.spark.frames import output as writing
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode
 from cerflow.spark.frames.schemas import arrow_schema, completed
-from cerflow.spark.frames.tasks import readable_value
+from cerflow.spark.frames.tasks import shown_row
 
 
 @dataclass(frozen=True)
@@ -185,5 +185,4 @@ def _refuse(bad: DataFrame) -> None:
     """Raise the error for the first of these events."""
     row = bad.limit(1).toArrow()
     *values, reason = row.column_names
-    shown = ", ".join(f"{name}: {readable_value(row.column(name)[0])}" for name in values)
-    raise BadRecordError(f"{{{shown}}}", row.column(reason)[0].as_py())
+    raise BadRecordError(shown_row(row, values), row.column(reason)[0].as_py())

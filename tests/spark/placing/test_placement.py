@@ -80,8 +80,8 @@ def placed(query, frame, **roles):
         arrow_schema(frame),
         **({"type": "type", "time": None, "sequence": None, "stream": None, "positions": False} | roles),
     )
-    found = selected(frame, plan, skip=False)
-    return place(found.frame, plan, found.events)
+    found = selected(cerflow.parse(query), frame, plan, skip=False)
+    return place(found.frame, found.plan, found.events)
 
 
 def assert_alike(query, frame, table, positions, **roles):

@@ -116,9 +116,11 @@ def _started(
 
 
 def _print(matches: DataFrame, batch: int) -> None:
-    from cerflow.spark.streaming.running import as_json
+    from pyspark.sql import functions as F  # noqa: N812
 
-    for row in matches.select(as_json(matches)).collect():
+    from cerflow.spark.frames.events import record_as_json
+
+    for row in matches.select(record_as_json([F.col("*")])).collect():
         typer.echo(row[0])
 
 
@@ -220,6 +222,8 @@ def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: s
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.types import DataType, StringType, StructField, StructType
 
+    from cerflow.spark.frames.schemas import in_backticks
+
     usage = usage_of(query.tree)
     numbers: tuple[str, ...] = ("bigint", "double")
     candidates = dict.fromkeys(usage.numbers | usage.ordered, numbers)
@@ -232,7 +236,7 @@ def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: s
         found = [field, *(StructField(field.name, DataType.fromDDL(name)) for name in candidates[field.name])]
         for one in found:
             frame = reader.schema(StructType([*fields[:place], one, *fields[place + 1 :]])).load(path)
-            ((count,),) = frame.select(F.count("`" + field.name.replace("`", "``") + "`")).collect()
+            ((count,),) = frame.select(F.count(in_backticks(field.name))).collect()
             counts.append(count)
         as_text, *typed = counts
         if max(typed) > (as_text // 2 if field.name in usage.ordered else 0):

@@ -139,18 +139,14 @@ class ArrowTranslation(Translation[pc.Expression]):
         if not (_in_64_bits(first) and _in_64_bits(after)):
             raise UndecidedError
         from_first, from_after = (pc.field(name) >= pa.scalar(n, own) for n in (first, after))
-        match operator:
-            case Operator.GE:
-                return from_first
-            case Operator.GT:
-                return from_after
-            case Operator.LT:
-                return ~from_first
-            case Operator.LE:
-                return ~from_after
-            case Operator.EQ:
-                return from_first & ~from_after
-        return ~from_first | from_after
+        return {
+            Operator.GE: from_first,
+            Operator.GT: from_after,
+            Operator.LT: ~from_first,
+            Operator.LE: ~from_after,
+            Operator.EQ: from_first & ~from_after,
+            Operator.NE: ~from_first | from_after,
+        }[operator]
 
     def _microseconds(self, value: c.Expression) -> pc.Expression:
         """The microseconds of a column of times, rounded down."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType, LongType, StringType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructType
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
@@ -21,7 +21,7 @@ from cerflow.automata.model.clock import has_ticks
 from cerflow.base import limits
 from cerflow.base.errors import BadRecordError
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, PRECOMPUTED_BITS, with_bits
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED_BITS, with_bits
 from cerflow.engine.evaluate.ranges import limits as limits_of
 from cerflow.engine.pushdown.relevance import Relevance, plainly
 from cerflow.engine.recognize.plan import Plan as EnginePlan
@@ -33,36 +33,33 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.propositions import is_true, leaves_of
 from cerflow.logic.rewriting.times import with_times_as_numbers
 from cerflow.spark.frames.conditions import SparkConditions
-from cerflow.spark.frames.events import EventColumns, relevant
+from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 
 #: The number of conditions whose bits fit a column of 32.
 _NARROW = 15
 
 
-def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool) -> tuple[JobPlan, DataFrame]:
-    """A plan that needs fewer columns, and the DataFrame with the column of bits; both unchanged if that does not pay.
+def narrowed(query: Query | Program, plan: JobPlan, types: StructType) -> tuple[JobPlan, Column | None]:
+    """A plan that needs fewer columns, and the column of bits; the same plan, and None, if that does not pay.
 
-    It never pays for programs, whose statements read different events. Only relevant events of the DataFrame are left.
+    It never pays for programs, whose statements read different events. The bits are over plain names of the columns of
+    ``types``, and for relevant events alone.
     """
     if isinstance(query, Program):
-        return plan, df
+        return plan, None
     events = EventColumns(plan.schema)
-    conditions = events.conditions(df.schema)
+    conditions = events.conditions(types)
     stream = plan.schema.stream if query.tree.streams else None
     transducer = query.plan(plan.schema).transducer
     # Ticks have a type, so types must be sent.
     unfit = plan.positions or has_ticks(transducer)
     precomputed = () if unfit else conditions_to_precompute(query, plan.schema, conditions, stream)
     if not precomputed:
-        return plan, df
+        return plan, None
     wide = len(precomputed) > _NARROW
     schema = with_bits(plan.schema, pa.int64() if wide else pa.int32())
     engine = EnginePlan(query.tree, schema, transducer=transducer, precomputed=precomputed)
-    frame = events.renamed(df)
-    if skip:
-        frame = frame.filter(events.valid())
-    frame = relevant(frame, plan, df.schema, events, skip=skip)
     needed = tuple(name for name in schema.attributes if name in engine.needs)
     bits = _bits(precomputed, plan.schema, conditions, stream)
     bits = _checked(bits, events, [name for name in limits_of(plan.schema) if name not in needed])
@@ -71,8 +68,7 @@ def narrowed(query: Query | Program, plan: JobPlan, df: DataFrame, *, skip: bool
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     # Later steps cannot look at values that are not sent.
     schema = replace(schema, held={name: most for name, most in schema.held.items() if name in needed})
-    plan = replace(plan, schema=schema, needed=needed, precomputed=precomputed, relevance=Relevance(TRUE))
-    return plan, frame.withColumn(EventColumns(schema).plain(PRECOMPUTED), bits)
+    return replace(plan, schema=schema, needed=needed, precomputed=precomputed, relevance=Relevance(TRUE)), bits
 
 
 def conditions_to_precompute(

@@ -11,12 +11,13 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, InputError, OutputError, nearest
+from cerflow.spark.frames.schemas import in_backticks
 from cerflow.spark.worker import run_own_python
 
 #: The treatment of an existing output; see `cerflow.spark.run`.
@@ -108,7 +109,9 @@ def write_frame(
     check_partition_columns(frame, partition_by)
     if format.lower() == "csv":
         nested = {
-            f.name: F.to_json(_column(f.name), _JSON) for f in frame.schema.fields if isinstance(f.dataType, _NESTED)
+            f.name: F.to_json(F.col(in_backticks(f.name)), _JSON)
+            for f in frame.schema.fields
+            if isinstance(f.dataType, _NESTED)
         }
         frame = frame.withColumns(nested)
     # The last stage of the job counts, and each of its tasks counts once, even if it is repeated.
@@ -135,7 +138,7 @@ def _write_table(
     writer = frame.writeTo(name).using(format).options(**options)
     new = mode in ("error", "overwrite") or not exists(frame.sparkSession, name, format)
     if new and partition_by:
-        writer = writer.partitionedBy(*map(_column, partition_by))
+        writer = writer.partitionedBy(*map(F.col, map(in_backticks, partition_by)))
     match mode:
         case "overwrite":
             writer.createOrReplace()
@@ -160,10 +163,6 @@ def observed(counts: Observation, output: str) -> dict[str, Any]:
             f"{limits.SPARK_OBSERVED_SECONDS} seconds; raise spark.scheduler.listenerbus.eventqueue.capacity"
         )
     return found[0]
-
-
-def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:

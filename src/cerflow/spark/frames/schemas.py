@@ -77,17 +77,20 @@ def completed(
         df = df.withColumn(name, column_of(df, name))
     if known.type in added and not is_nested(known.type):
         only = F.lit(UNNAMED if constant_type is None else constant_type)
-        df = df.withColumn(known.type, only if known.typed_by is None else df[_quoted(known.typed_by)].cast("string"))
+        df = df.withColumn(
+            known.type, only if known.typed_by is None else df[in_backticks(known.typed_by)].cast("string")
+        )
     return df, known.type
 
 
 def column_of(df: DataFrame, name: str) -> Column:
     """A column of a DataFrame, or the field that a nested attribute names."""
     root, *fields = parts_of(name) if is_nested(name) and name not in df.columns else [name]
-    return reduce(Column.getField, fields, df[_quoted(root)])
+    return reduce(Column.getField, fields, df[in_backticks(root)])
 
 
-def _quoted(name: str) -> str:
+def in_backticks(name: str) -> str:
+    """The name of a column as Spark reads it, whatever it has."""
     return f"`{name.replace('`', '``')}`"
 
 

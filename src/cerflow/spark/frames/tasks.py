@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -65,12 +65,8 @@ class Recognition:
     def refuse(self, rows: pa.Table) -> None:
         """Raise the error for bad records: rows of a distributed input have no number, so values name the first one."""
         *columns, _, reason = rows.column_names
-        values = (
-            f"{name}: {readable_value(rows.column(name)[0])}"
-            for name in columns
-            if name not in (self.position, PRECOMPUTED)
-        )
-        raise BadRecordError(f"{{{', '.join(values)}}}", rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
+        shown = shown_row(rows, [name for name in columns if name not in (self.position, PRECOMPUTED)])
+        raise BadRecordError(shown, rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
 
 
 class SliceRunner:
@@ -204,6 +200,16 @@ def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
     """The batches under the names of the input; what Spark knows of nulls in a column is not part of its schema."""
     schema = pa.schema(zip(names, batches[0].schema.types))
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
+
+
+def shown_row(rows: pa.Table, names: Iterable[str]) -> str:
+    """The values of the first row, as they stand in a message."""
+    return shown_values({name: rows.column(name)[0] for name in names})
+
+
+def shown_values(values: Mapping[str, object]) -> str:
+    """The values of an event, as they stand in a message."""
+    return f"{{{', '.join(f'{name}: {readable_value(value)}' for name, value in values.items())}}}"
 
 
 def readable_value(value: object) -> str:

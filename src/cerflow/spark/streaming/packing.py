@@ -15,7 +15,7 @@ from pyspark import TaskContext
 
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import BadRecordError
-from cerflow.spark.frames.tasks import as_larger_tables, readable_value
+from cerflow.spark.frames.tasks import as_larger_tables, shown_values
 from cerflow.spark.streaming.instants import BEGINNING
 
 #: The columns that travel with those of the events: bucket, why an event cannot be used, its time, and, if it cannot
@@ -97,11 +97,9 @@ class Packing:
 def _refuse(bad: pa.Table) -> None:
     """Raise `BadRecordError` for the first of some rows."""
     reason, record = (bad.column(k)[0].as_py() for k in (1, 3))
-    if record is not None:
-        shown = [f"{name}: {readable_value(value)}" for name, value in json.loads(record).items()]
-    else:
-        shown = [f"{name}: {readable_value(bad.column(k)[0])}" for k, name in enumerate(bad.column_names) if k > 3]
-    raise BadRecordError(f"{{{', '.join(shown)}}}", reason)
+    # A column of the events may be called as one before them.
+    values = {name: bad.column(k)[0] for k, name in enumerate(bad.column_names) if k > 3}
+    raise BadRecordError(shown_values(values if record is None else json.loads(record)), reason)
 
 
 def _one_batch(columns: Sequence[pa.ChunkedArray], schema: pa.Schema) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from pyspark.sql.streaming import stateful_processor as spark
 from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
-from cerflow.spark.frames.tasks import Recognition, readable_value
+from cerflow.spark.frames.tasks import Recognition, shown_row
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import shown_instant, watermark_at
 from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
@@ -156,8 +156,8 @@ def _lateness(recognition: Recognition, watermark: int) -> str:
 
 
 def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:
-    shown = ", ".join(f"{name}: {readable_value(late.column(name)[0])}" for name in recognition.schema.columns.names)
+    shown = shown_row(late, recognition.schema.columns.names)
     return (
-        f"the event {{{shown}}} is {_lateness(recognition, watermark)}; "
+        f"the event {shown} is {_lateness(recognition, watermark)}; "
         "a longer delay= waits for it, late='drop' leaves it out"
     )

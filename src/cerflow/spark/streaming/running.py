@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,7 +21,7 @@ from cerflow.base.errors import QueryWarning, warn
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES
 from cerflow.spark.failures import own_errors_raised
-from cerflow.spark.frames.events import CORRUPT
+from cerflow.spark.frames.events import CORRUPT, record_as_json
 from cerflow.spark.frames.output import exists, write_frame
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, TIMES, Checkpoint
 from cerflow.spark.streaming.instants import BEGINNING, shown_instant
@@ -92,7 +92,7 @@ class _BatchWriter:
             matches = unpacked(rows, MATCHES, self._result)
             match self._output.target:
                 case None:
-                    sent = matches.select(F.col(IDENTIFIER).alias("key"), as_json(matches).alias("value"))
+                    sent = matches.select(F.col(IDENTIFIER).alias("key"), record_as_json([F.col("*")]).alias("value"))
                     if last["matches"]:
                         sent.write.format("kafka").options(**self._output.options).save()
                 case str() as path:
@@ -169,12 +169,6 @@ _CAUSES = (
     "an event came with a time far ahead; the delay is too short; files do not come in the order of their modification "
     "times, by which Spark reads them (after a copy, for example); or an earlier run was flushed"
 )
-
-
-def as_json(frame: DataFrame) -> Column:
-    """Each row as one object of JSON, with its nulls."""
-    columns = [F.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
-    return F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
 
 
 def _letter_names(schema: pa.Schema) -> list[str]:
