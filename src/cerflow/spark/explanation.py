@@ -42,8 +42,8 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
     if pushed.left:
         rows.append(("left to the tasks", "; ".join(map(show, pushed.left))))
     rows.append(("columns", ", ".join(name for name in sent.needed if name != PRECOMPUTED)))
-    if sent.precomputed:
-        rows.append(("as bits", "; ".join(map(show, sent.precomputed))))
+    if sent.task.precomputed:
+        rows.append(("as bits", "; ".join(map(show, sent.task.precomputed))))
     return rows
 
 

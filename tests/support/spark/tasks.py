@@ -23,11 +23,11 @@ from cerflow.engine.slices.by_keys import (
     slices_by_key,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import ROW_BITS, Axis
+from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_tasks import OwnSlices
-from cerflow.spark.placing.survey import _rows, bounds_of
+from cerflow.spark.placing.survey import bounds_of
 
 
 class Simulation:
@@ -57,7 +57,11 @@ class Simulation:
     def measure(self, table):
         if not isinstance(self.window, AttributeWindow):
             return NULL
-        found = measures(self.window, _rows(table.column(self.window.attribute), self.window, self.events), self.schema)
+        found = measures(
+            self.window,
+            rows_of_column(self.window.attribute, table.column(self.window.attribute), self.schema),
+            self.schema,
+        )
         return int(found.max())
 
     def pieces(self, tables):

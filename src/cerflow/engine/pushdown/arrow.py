@@ -55,9 +55,6 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _constant(self, value: bool) -> pc.Expression:
         return pc.scalar(value)
 
-    def _not(self, condition: pc.Expression) -> pc.Expression:
-        return ~condition
-
     def _not_true(self, condition: c.Condition) -> pc.Expression:
         return ~pc.coalesce(self._leaf(condition), pc.scalar(False))
 
@@ -208,9 +205,6 @@ class ArrowTranslation(Translation[pc.Expression]):
             raise UndecidedError
         found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
         return ~found if negated else found
-
-    def _equal(self, text: pc.Expression, whole: str) -> pc.Expression:
-        return text == pa.scalar(whole)
 
     def _contains(self, text: pc.Expression, part: str) -> pc.Expression:
         return pc.match_substring(text, part)

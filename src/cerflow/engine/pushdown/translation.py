@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cerflow.base.operators import Operator
 from cerflow.base.text_patterns import literal_parts
@@ -69,14 +69,15 @@ class Translation(ABC, Generic[C]):
             case In(operand, items, negated):
                 return self._among(operand, items, negated)
             case Like(operand, pattern, negated):
-                accepted = self._like(self._text(operand), pattern)
-                return self._not(accepted) if negated else accepted
+                accepted: Any = self._like(self._text(operand), pattern)
+                found: C = ~accepted if negated else accepted
+                return found
         raise UndecidedError
 
-    def _like(self, text: C, pattern: str) -> C:
+    def _like(self, text: Any, pattern: str) -> Any:
         match literal_parts(encodable(pattern)):
             case [whole]:
-                return self._equal(text, whole)
+                return text == whole
             case ["", part, ""]:
                 return self._contains(text, part)
             case [first, last]:
@@ -89,9 +90,6 @@ class Translation(ABC, Generic[C]):
 
     @abstractmethod
     def _constant(self, value: bool) -> C: ...
-
-    @abstractmethod
-    def _not(self, condition: C) -> C: ...
 
     @abstractmethod
     def _not_true(self, condition: Condition) -> C:
@@ -112,9 +110,6 @@ class Translation(ABC, Generic[C]):
     @abstractmethod
     def _text(self, operand: Expression) -> C:
         """The values of an expression that is text."""
-
-    @abstractmethod
-    def _equal(self, text: C, whole: str) -> C: ...
 
     @abstractmethod
     def _contains(self, text: C, part: str) -> C: ...

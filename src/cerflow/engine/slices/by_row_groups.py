@@ -178,16 +178,9 @@ def cut_at(known: RowGroups, borders: Sequence[Key], lookback: Lookback | None) 
 
 def is_orderly(data_type: pa.DataType) -> bool:
     """Whether the values of a type can be ordered as numbers here, as statistics order them."""
-    return bool(
-        pa.types.is_signed_integer(data_type)
-        or pa.types.is_uint8(data_type)
-        or pa.types.is_uint16(data_type)
-        or pa.types.is_uint32(data_type)
-        or pa.types.is_timestamp(data_type)
-        or pa.types.is_date32(data_type)
-        or pa.types.is_float32(data_type)
-        or pa.types.is_float64(data_type)
-    )
+    whole = pa.types.is_integer(data_type) and data_type != pa.uint64()
+    real = pa.types.is_float32(data_type) or pa.types.is_float64(data_type)
+    return bool(whole or real or pa.types.is_timestamp(data_type) or pa.types.is_date32(data_type))
 
 
 def keys_of(column: pa.Array) -> Keys:

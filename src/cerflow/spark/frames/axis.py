@@ -35,6 +35,13 @@ def exact(schema: Schema) -> bool:
     return data_type is None or not (pa.types.is_timestamp(data_type) and data_type.unit == "ns")
 
 
+def rows_of_column(name: str, column: pa.Array | pa.ChunkedArray, schema: Schema) -> BatchRows:
+    """One column of some events, for measures."""
+    array = one_array(column)
+    batch = pa.RecordBatch.from_arrays([array], names=[name])
+    return BatchRows(batch, schema, np.arange(len(array)), finest_unit(schema))
+
+
 class Axis:
     """The keys of a stream: those of its times, or, without a time, the identifiers of its rows."""
 
@@ -53,28 +60,22 @@ class Axis:
         elif kind is ValueKind.TIMESTAMP:
             self.data_type = TimestampNTZType() if found.tz is None else TimestampType()
         self._given = _timed(found, schema.time_unit)
-        self._unit = finest_unit(self._given)
-        plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, pa.timestamp(self._unit))
+        unit = finest_unit(self._given)
+        plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, pa.timestamp(unit))
         self._plain = _timed(plain, schema.time_unit)
-
-    def _rows(self, column: pa.Array, schema: Schema) -> BatchRows:
-        return BatchRows(
-            pa.RecordBatch.from_arrays([column], names=["time"]), schema, np.arange(len(column)), self._unit
-        )
 
     def keys(self, column: pa.Array | pa.ChunkedArray) -> Ints:
         """The keys of some times (or identifiers), null (the least integer) where there is no time."""
-        column = one_array(column)
         if self.time is None:
-            identifiers: Ints = numbers_of(column)
+            identifiers: Ints = numbers_of(one_array(column))
             return identifiers
-        return measures(_TIME, self._rows(column, self._given), self._given)
+        return measures(_TIME, rows_of_column("time", column, self._given), self._given)
 
     def bounds(self, window: Window, keys: Ints) -> Ints:
         """For each key the greatest one outside of a window of time that ends there."""
         values = floats_of(keys) if self.data_type == DoubleType() else keys
         column = array_of_numbers(values).cast(self._plain.columns.field("time").type)
-        return bounds(window, self._rows(column, self._plain), self._plain)
+        return bounds(window, rows_of_column("time", column, self._plain), self._plain)
 
     def compared(self, column: Column) -> Column:
         """The values of a column as they are compared with `literals`."""

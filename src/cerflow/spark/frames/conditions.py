@@ -67,9 +67,6 @@ class SparkConditions(Translation[Column]):
     def _constant(self, value: bool) -> Column:
         return F.lit(value)
 
-    def _not(self, condition: Column) -> Column:
-        return ~condition
-
     def _not_true(self, condition: Condition) -> Column:
         if isinstance(condition, TypeTest):
             column = self._found(self._type)
@@ -218,9 +215,6 @@ class SparkConditions(Translation[Column]):
         column, kind = self._value(operand)
         found = column.isin([_item(item.value, kind) for item in items])
         return ~found if negated else found
-
-    def _equal(self, text: Column, whole: str) -> Column:
-        return text == whole
 
     def _contains(self, text: Column, part: str) -> Column:
         return text.contains(part)

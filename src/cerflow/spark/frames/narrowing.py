@@ -68,7 +68,8 @@ def narrowed(query: Query | Program, plan: JobPlan, types: StructType) -> tuple[
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     # Later steps cannot look at values that are not sent.
     schema = replace(schema, held={name: most for name, most in schema.held.items() if name in needed})
-    return replace(plan, schema=schema, needed=needed, precomputed=precomputed, relevance=Relevance(TRUE)), bits
+    task = replace(plan.task, precomputed=precomputed)
+    return replace(plan, schema=schema, needed=needed, relevance=Relevance(TRUE), task=task), bits
 
 
 def conditions_to_precompute(

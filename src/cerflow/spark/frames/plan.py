@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import pyarrow as pa
 
 from cerflow.api.programs.merged_streams import ProgramPlan, Statement
 from cerflow.api.programs.program import Program, query_as_text
-from cerflow.api.query import Language, Query
+from cerflow.api.query import Query
 from cerflow.api.stream_inputs import EventRoles, free_name, schema_of
 from cerflow.base.nested import attribute_named
 from cerflow.base.operators import Operator
@@ -62,24 +62,12 @@ class Demands:
 
 @dataclass(frozen=True, kw_only=True)
 class JobPlan(Demands):
-    """The plan of a query for a DataFrame.
+    """The plan of a query for a DataFrame; ``task`` is the work of tasks that would get all columns of ``schema``."""
 
-    ``predicates`` are those that the query calls, packed to travel. ``precomputed`` are the conditions that Spark
-    evaluates so that less has to be sent. ``counts`` and ``flat`` are forms of the result. No task lists more than
-    ``max_matches``. ``until`` is an array with a time before which no more events come, if one is known.
-    """
-
-    text: str
-    language: Language
     schema: Schema
     sequence: str | None
     result: pa.Schema
-    predicates: bytes | None
-    precomputed: tuple[Condition, ...] = ()
-    counts: CountForm = "decimal"
-    flat: bool = False
-    max_matches: int | None = None
-    until: pa.Array | None = None
+    task: Recognition
 
     def recognition(self, *, numbered: bool = False) -> Recognition:
         """The work of tasks that get the columns needed, and with ``numbered`` one more with positions."""
@@ -90,20 +78,8 @@ class JobPlan(Demands):
             columns = columns.append(pa.field(position, pa.int64()))
         # Even the type may not be sent.
         type = schema.type if schema.type in self.needed else PRECOMPUTED
-        return Recognition(
-            query=self.text,
-            language=self.language,
-            schema=Schema(columns, type, schema.time, schema.stream, schema.time_unit, schema.forget),
-            type=schema.type,
-            position=position,
-            positions=self.positions,
-            predicates=self.predicates,
-            precomputed=self.precomputed,
-            counts=self.counts,
-            flat=self.flat,
-            max_matches=self.max_matches,
-            until=self.until,
-        )
+        sent = Schema(columns, type, schema.time, schema.stream, schema.time_unit, schema.forget)
+        return replace(self.task, schema=sent, position=position)
 
 
 class PlanArguments(EventRoles, total=False):
@@ -150,19 +126,21 @@ def make_plan(
         report = query.plan(schema, positions=demands.positions).report
     # Raises if the type column holds no text.
     RecordChecker(schema, "skip")
-    return JobPlan(
-        **vars(demands),
-        text=query_as_text(query),
+    task = Recognition(
+        query=query_as_text(query),
         language="ceql" if isinstance(query, Program) else query.language,
         schema=schema,
-        sequence=sequence,
-        result=report.shown("structs", None, flat, counts),
+        type=schema.type,
+        position=None,
+        positions=demands.positions,
         predicates=pack(query),
         counts=counts,
         flat=flat,
         max_matches=max_matches,
         until=None if until is None else clock_time(until, schema),
     )
+    result = report.shown("structs", None, flat, counts)
+    return JobPlan(**vars(demands), schema=schema, sequence=sequence, result=result, task=task)
 
 
 def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:

@@ -35,8 +35,9 @@ class Recognition:
 
     ``schema`` has the columns that are sent, in their order; ``type`` is the name of that with the types, which need
     not be sent, and ``position`` of the one with positions, if it is there. ``predicates`` are those that the query
-    calls, as `pack` made them. No task lists more than ``max_matches``. ``until`` is an array with a time before which
-    no more events come, if known. With ``by_clock`` the clock shows each deadline, not an event.
+    calls, as `pack` made them; ``precomputed`` are the conditions that Spark evaluates so that less has to be sent.
+    ``counts`` and ``flat`` are forms of the result. No task lists more than ``max_matches``. ``until`` is an array with
+    a time before which no more events come, if known. With ``by_clock`` the clock shows each deadline, not an event.
     """
 
     query: str

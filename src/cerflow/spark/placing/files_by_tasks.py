@@ -36,7 +36,12 @@ def files_by_tasks(df: DataFrame, plan: JobPlan, *, skip: bool) -> Planned | Non
     """A read of the files of a DataFrame as given; None if its tasks cannot read the files, or it is not cut."""
     schema = plan.schema
     # Only tasks of a DataFrame know a time that is reached and predicates, and skip values that 64 bits cannot hold.
-    if schema.time is None or plan.until is not None or plan.predicates is not None or (skip and limits_of(schema)):
+    if (
+        schema.time is None
+        or plan.task.until is not None
+        or plan.task.predicates is not None
+        or (skip and limits_of(schema))
+    ):
         return None
     # Rows that a reader could not read are left out before the plan is made.
     files = None if CORRUPT in df.columns else _files(df, {*plan.needed, schema.type})

@@ -113,11 +113,11 @@ class _Placing:
             return self._otherwise("whether the input is in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
         found = self._surveyor.partitions(by_file=by_file)
-        if not found.complete:
+        if not (found.sure == found.count).all():
             return self._otherwise("some events cannot be used")
-        if found.pieces.total < limits.SPARK_SMALL_EVENTS:
+        if found.total < limits.SPARK_SMALL_EVENTS:
             return self._otherwise("the input is small")
-        at_home = self._at_home(found.pieces) if guess.stays else None
+        at_home = self._at_home(found) if guess.stays else None
         if at_home is not None:
             return at_home
         # Otherwise all events are shuffled.
@@ -130,14 +130,14 @@ class _Placing:
             return self._otherwise("the input is not in the order of time")
         if schema.time is None:
             return self._otherwise("the window is long compared with the partitions of the input")
-        return self._cut(found.pieces)
+        return self._cut(found)
 
     def _otherwise(self, why: str) -> Placement:
         plan = self._plan
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
         if plan.by_clock and exact(plan.schema) and not self._is_small:
-            how = by_clock(self._frame, self._events, plan.until)
+            how = by_clock(self._frame, self._events, plan.task.until)
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
@@ -173,7 +173,7 @@ class _Placing:
             self._between = share
             return None
         if self._plan.positions or not isinstance(self._window, DurationWindow):
-            how = replace(how, counted=self._surveyor.parts(_edges(slices), by_partition=True).pieces)
+            how = replace(how, counted=self._surveyor.parts(_edges(slices), by_partition=True))
         partitions = len(how.at_home) == len({some.home for some in how.at_home})
         what = "partitions of the input" if partitions else "stretches of the input, cut between files,"
         reason = (
@@ -193,14 +193,14 @@ class _Placing:
         pieces = None
         if not isinstance(self._window, DurationWindow):
             cuts = _quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS))
-            pieces = self._surveyor.parts(cuts, by_partition=False).pieces
+            pieces = self._surveyor.parts(cuts, by_partition=False)
         lookback = self._lookback(found if pieces is None else pieces, keys)
         while most > 1:
             slices = slices_by_key(_quantiles(keys, most), lookback, found)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self._plan.positions and pieces is None:
-                    pieces = self._surveyor.parts(_edges(slices), by_partition=False).pieces
+                    pieces = self._surveyor.parts(_edges(slices), by_partition=False)
                 width = "that time" if self._plan.division.late else "the window"
                 reason = (
                     f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "

@@ -17,14 +17,12 @@ from pyspark.sql.types import LongType
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import one_array
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
-from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
 from cerflow.engine.slices.by_keys import Bounds, Pieces
 from cerflow.language.formula import AttributeWindow
-from cerflow.spark.frames.axis import ROW_BITS, Axis
+from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, halved
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
@@ -80,14 +78,6 @@ def _explained(frame: DataFrame) -> str:
 
 
 @dataclass(frozen=True)
-class Survey:
-    """The pieces of a DataFrame; ``complete`` says that all rows have keys."""
-
-    pieces: Pieces
-    complete: bool
-
-
-@dataclass(frozen=True)
 class Surveyor:
     """Surveys the events of a frame along an axis; a ``window`` on an attribute wants to know its measures, too."""
 
@@ -96,7 +86,7 @@ class Surveyor:
     axis: Axis
     window: object
 
-    def partitions(self, *, by_file: bool) -> Survey:
+    def partitions(self, *, by_file: bool) -> Pieces:
         """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
         A piece has ``2 ** SPARK_PIECE_BITS`` rows at most, and with ``by_file`` none has rows of two files.
@@ -107,7 +97,7 @@ class Surveyor:
             F.shiftright(IDENTIFIER, ROW_BITS), [F.shiftright(IDENTIFIER, limits.SPARK_PIECE_BITS), *file]
         )
 
-    def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Survey:
+    def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Pieces:
         """The same for the parts of a stream between some keys, apart for each partition or as one."""
         axis = self.axis
         part = halved(axis.compared(self.events.leading()), axis.literals(cuts), axis.data_type)
@@ -121,7 +111,7 @@ class Surveyor:
     def _numbered(self) -> DataFrame:
         return self.frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
 
-    def _survey(self, part: Column, keys: Sequence[Column]) -> Survey:
+    def _survey(self, part: Column, keys: Sequence[Column]) -> Pieces:
         """The rows with the same ``keys`` in each part as a piece."""
         events, window = self.events, self.window
         leading = F.when(events.valid(), events.leading())
@@ -142,15 +132,11 @@ class Surveyor:
         low, high = self.axis.keys(found.column("low")), self.axis.keys(found.column("high"))
         measured = np.full(len(low), NULL)
         if isinstance(window, AttributeWindow):
-            measured = measures(window, _rows(found.column("measure"), window, events), events.schema)
+            measured = measures(
+                window, rows_of_column(window.attribute, found.column("measure"), events.schema), events.schema
+            )
         number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
-        return Survey(Pieces(number, low, high, count, measured), bool((count == valid).all()))
-
-
-def _rows(column: pa.Array | pa.ChunkedArray, window: AttributeWindow, events: EventColumns) -> BatchRows:
-    array = one_array(column)
-    batch = pa.RecordBatch.from_arrays([array], names=[window.attribute])
-    return BatchRows(batch, events.schema, np.arange(len(array)), finest_unit(events.schema))
+        return Pieces(number, low, high, count, measured, valid)
 
 
 def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
@@ -160,7 +146,7 @@ def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
 
     def bound(found: Ints) -> Ints:
         array = pa.array(floats_of(found) if kind is ValueKind.FLOAT else found)
-        return bounds(window, _rows(array, window, events), schema)
+        return bounds(window, rows_of_column(window.attribute, array, schema), schema)
 
     return bound
 

@@ -38,17 +38,15 @@ class Checkpoint:
         self._java: Any = spark._jvm
         self.path = path
         self._settings = spark._jsc.hadoopConfiguration()
-        self._files = self._path(path).getFileSystem(self._settings)
+        self._files = self._path("").getFileSystem(self._settings)
 
-    def _path(self, path: str) -> Any:
-        return self._java.org.apache.hadoop.fs.Path(path)
-
-    def _own(self, name: str) -> str:
-        return f"{self.path.rstrip('/')}/cerflow/{name}"
+    def _path(self, name: str) -> Any:
+        """A file or folder in the checkpoint; those that are not Spark's are in ``cerflow``."""
+        return self._java.org.apache.hadoop.fs.Path(f"{self.path.rstrip('/')}/{name}")
 
     def read(self, name: str) -> dict[str, Any] | None:
         """The contents of a file of JSON; None if it is not there."""
-        path = self._path(self._own(name))
+        path = self._path(f"cerflow/{name}")
         if not self._files.exists(path):
             return None
         try:
@@ -70,7 +68,7 @@ class Checkpoint:
 
     def write_text(self, name: str, text: str) -> None:
         """Write a file as `write` does."""
-        path, unfinished = (self._path(self._own(n)) for n in (name, f".unfinished-{name.replace('/', '-')}"))
+        path, unfinished = (self._path(f"cerflow/{n}") for n in (name, f".unfinished-{name.replace('/', '-')}"))
         self._files.mkdirs(path.getParent())
         opened = self._files.create(unfinished, True)
         try:
@@ -86,11 +84,11 @@ class Checkpoint:
     @property
     def clock(self) -> DataFrame:
         """The times in the folder ``clock`` as a stream, which removes them when they are no longer needed."""
-        folder = self._own("clock")
-        self._files.mkdirs(self._path(folder))
+        folder = self._path("cerflow/clock")
+        self._files.mkdirs(folder)
         reader = self.spark.readStream.schema("instant bigint").option("multiLine", True)
         # After a checkpoint was set back, times are missing that were removed.
-        return reader.option("cleanSource", "delete").option("ignoreMissingFiles", True).json(folder)
+        return reader.option("cleanSource", "delete").option("ignoreMissingFiles", True).json(folder.toString())
 
     def tick(self, instant: int) -> None:
         """Let the stream know that it is complete up to an instant (microseconds), at the delay after it."""
@@ -108,18 +106,18 @@ class Checkpoint:
         return {int(path.getName()) for path in self._listed(log) if path.getName().isdigit()}
 
     def _listed(self, folder: str) -> list[Any]:
-        path = self._path(f"{self.path.rstrip('/')}/{folder}")
+        path = self._path(folder)
         return [status.getPath() for status in self._files.listStatus(path)] if self._files.exists(path) else []
 
     def _noted(self, log: str, batch: int, name: str) -> int:
         """A number in the entry of a micro-batch in one of Spark's logs."""
         # The second line is Spark's description of the batch.
-        _, described, *_ = self._text(self._path(f"{self.path.rstrip('/')}/{log}/{batch}")).splitlines()
+        _, described, *_ = self._text(self._path(f"{log}/{batch}")).splitlines()
         return int(json.loads(described)[name])
 
     def check_readable(self) -> None:
         """Raise `InputError` if a running query uses the checkpoint, or files of Spark in it are lost."""
-        metadata = self._path(f"{self.path.rstrip('/')}/metadata")
+        metadata = self._path("metadata")
         if self._files.exists(metadata):
             running = self.spark.streams.get(json.loads(self._text(metadata))["id"])
             if running is not None and running.isActive:
@@ -160,7 +158,7 @@ class Checkpoint:
         versions = self._versions()
         if batch and any(number > batch for number, _ in versions) and not any(0 < n <= batch for n, _ in versions):
             raise InputError(f"the state before micro-batch {batch} is not in '{self.path}' any longer: {_ANEW}")
-        self._files.delete(self._path(self._own(STATUS)), False)
+        self._forget(f"cerflow/{STATUS}")
         for folder, first in (("commits", batch), ("offsets", batch + 1)):
             for number in sorted(self.batches(folder), reverse=True):
                 if number >= first:
@@ -182,7 +180,7 @@ class Checkpoint:
         return found
 
     def _forget(self, name: str) -> None:
-        self._files.delete(self._path(f"{self.path.rstrip('/')}/{name}"), False)
+        self._files.delete(self._path(name), False)
 
 
 def check_unchanged(checkpoint: Checkpoint, description: dict[str, Any]) -> None:

@@ -209,7 +209,7 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
 
 def _clocked_by_key(plan: JobPlan) -> bool:
     """Whether keys need each other only to know that deadlines pass, which the watermark shows here."""
-    query = read_query(plan.text, plan.language)
+    query = read_query(plan.task.query, plan.task.language)
     if isinstance(query, Query):
         return separable_by_key(query.tree, plan.schema, clocked=True)
     # A program has no other keys.
@@ -222,7 +222,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
     sequence = () if plan.sequence is None else [plan.sequence]
     names = dict.fromkeys((*plan.needed, *sequence, *(schema.attributes if whole else ())))
     packed = pa.schema([*map(schema.columns.field, names), pa.field(INSTANT, pa.int64())])
-    deadlines = waits_for_time(read_query(plan.text, plan.language).tree)
+    deadlines = waits_for_time(read_query(plan.task.query, plan.task.language).tree)
     return StreamWork(plan.recognition(), plan.sequence, packed, deadlines)
 
 

@@ -49,7 +49,7 @@ def expected_columns(plan: JobPlan) -> Mapping[str, Set[str] | None]:
     schema = plan.schema
     roles = {schema.type, schema.time, schema.stream}
     found: dict[str, Set[str] | None] = {}
-    for name, types in columns_by_type(read_query(plan.text, plan.language).tree).items():
+    for name, types in columns_by_type(read_query(plan.task.query, plan.task.language).tree).items():
         column = schema.column(name) if schema.has(name) else None
         if column is not None and column not in roles:
             found[column] = types
