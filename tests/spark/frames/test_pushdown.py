@@ -15,9 +15,10 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.guards import Satisfied
 from cerflow.logic.conditions.propositions import is_not_true, is_true, leaves_of, weakened
 from cerflow.logic.conditions.register_values import Microseconds
-from cerflow.spark import batch, explain, match
+from cerflow.spark import explain, match
 from cerflow.spark.frames import events as spark_events
 from cerflow.spark.frames.conditions import SparkConditions
+from cerflow.spark.placing import ordering
 from support import adversarial
 from support.relevance_cases import FRAGMENTS, drawn
 from support.runners import ONLY_DEEP, examples
@@ -114,7 +115,7 @@ def filters(frame):
 
 def turned_off(monkeypatch):
     monkeypatch.setattr(spark_events, "pushdown", lambda *_: spark_events.Pushdown(TRUE, (), ()))
-    monkeypatch.setattr(batch, "narrowed", lambda query, plan, df, *, skip: (plan, df))
+    monkeypatch.setattr(ordering, "narrowed", lambda query, plan, types: (plan, None))
 
 
 @settings(
