@@ -21,10 +21,10 @@ from cerflow.base.nested import attribute_named, field_type, nested_names, parts
 from cerflow.base.schema import Schema
 from cerflow.base.units import TimeUnit
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.files.blocks import read_blocks
+from cerflow.files.blocks import read_blocks, schema_of_file
 from cerflow.files.encodings import FilePart
 from cerflow.files.reading import read_events
-from cerflow.files.sources import source_of
+from cerflow.files.sources import Source, source_of
 from cerflow.look.studying.wording import shown_time
 from cerflow.studio.results import cell
 
@@ -147,12 +147,10 @@ def load_events(
     have no types. ``shown`` is the name of the file for the user. Raises `InputError` for files that cannot be read.
     """
     try:
-        several = path.is_dir() or (any(sign in str(path) for sign in "*?[") and not path.exists())
-        if not several and not path.is_file():
-            raise InputError(f"there is no file {path}")
+        found = source_of(str(path))
         with tempfile.TemporaryDirectory() as folder:
-            read, remarks = (path, []) if several else _beginning(path, Path(folder))
-            names = _columns(_small_files(path)[0] if several else read, path)
+            read, remarks = _beginning(found, Path(folder))
+            names = _columns(found)
             chosen = _guess(names, _TYPE_NAMES) if type is None else type or None
             timed = _guess(names, _TIME_NAMES) if time is None else time or None
             refused: list[pa.Table] = []
@@ -163,8 +161,8 @@ def load_events(
         lost = sum(part.num_rows for part in refused)
         reason = refused[0].column("reason")[0].as_py()
         remarks = [*remarks, f"{lost:,} rows cannot be used and are left out, the first because {reason}"]
-    found = None if timed is None else field_type(table.schema, parts_of(attribute_named(table.schema, timed)))
-    if found is not None and pa.types.is_temporal(found):
+    kind = None if timed is None else field_type(table.schema, parts_of(attribute_named(table.schema, timed)))
+    if kind is not None and pa.types.is_temporal(kind):
         time_unit = None
     table = sort_by_time(table, timed, None).combine_chunks()
     names += map(dotted, nested_names(table.schema))
@@ -198,59 +196,47 @@ def _guess(names: list[str], likely: tuple[str, ...]) -> str | None:
     return next((name for one in likely for name in names if name.casefold() == one), None)
 
 
-def _beginning(path: Path, folder: Path) -> tuple[Path, list[str]]:
-    """A file that is small enough to be loaded: the given one, or a copy of its first part with a remark."""
-    kind = _kind(path)
-    if kind in (".parquet", ".orc"):
-        return _first_rows(path, folder, kind)
-    with pa.input_stream(str(path), compression="detect") as stream:
+def _beginning(source: Source, folder: Path) -> tuple[str, list[str]]:
+    """What is small enough to be loaded: the given files, or a copy of the first part of one with a remark.
+
+    The files of a folder or a pattern are all loaded, and so have to be small together.
+    """
+    path, most = source.files[0], limits.STUDIO_BYTES >> 20
+    if source.root is not None:
+        size = sum(file.stat().st_size for file in source.files)
+        if size > limits.STUDIO_BYTES:
+            raise InputError(
+                f"the {len(source.files):,} files have {size >> 20:,} MB together; the studio loads at most {most} MB"
+            )
+        return source.path, []
+    if not source.has_no_schema:
+        data = dataset(path, format=source.format.value)
+        rows = data.count_rows()
+        if rows <= limits.STUDIO_ROWS:
+            return source.path, []
+        begin = folder / "beginning.parquet"
+        pyarrow.parquet.write_table(data.head(limits.STUDIO_ROWS), begin)
+        return str(begin), [f"the file has {rows:,} rows; only the first {limits.STUDIO_ROWS:,} are loaded"]
+    with pa.input_stream(source.path, compression="detect") as stream:
         text = stream.read(limits.STUDIO_BYTES)
         if len(text) < limits.STUDIO_BYTES or not stream.read(1):
-            return path, []
+            return source.path, []
     lines = text[: text.rfind(b"\n") + 1]
     if not lines:
-        raise InputError(f"{path} cannot be read: there is no line break in its first {limits.STUDIO_BYTES >> 20} MB")
-    begin = folder / f"beginning{kind}"
+        raise InputError(f"{path} cannot be read: there is no line break in its first {most} MB")
+    begin = folder / f"beginning.{source.format.value}"
     begin.write_bytes(lines)
-    return begin, [f"the file is large, so only its first {limits.STUDIO_BYTES >> 20} MB are loaded"]
+    return str(begin), [f"the file is large, so only its first {most} MB are loaded"]
 
 
-def _small_files(path: Path) -> tuple[Path, ...]:
-    """The files of a folder or a pattern, which are all loaded and so have to be small together."""
-    files = source_of(str(path)).files
-    size = sum(file.stat().st_size for file in files)
-    if size > limits.STUDIO_BYTES:
-        most = limits.STUDIO_BYTES >> 20
-        raise InputError(
-            f"the {len(files):,} files have {size >> 20:,} MB together; the studio loads at most {most} MB"
-        )
-    return files
-
-
-def _first_rows(path: Path, folder: Path, kind: str) -> tuple[Path, list[str]]:
-    data = dataset(path, format=kind[1:])
-    rows = data.count_rows()
-    if rows <= limits.STUDIO_ROWS:
-        return path, []
-    table = data.head(limits.STUDIO_ROWS)
-    pyarrow.parquet.write_table(table, folder / "beginning.parquet")
-    return folder / "beginning.parquet", [f"the file has {rows:,} rows; only the first {table.num_rows:,} are loaded"]
-
-
-def _kind(path: Path) -> str:
-    names = [s.lower() for s in path.suffixes]
-    return next((s for s in reversed(names) if s in (".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".orc")), ".csv")
-
-
-def _columns(path: Path, named: Path) -> list[str]:
-    """The names of the columns of a file; raises `InputError`, about the file as it is ``named``, if there are none."""
-    kind = _kind(path)
-    if kind in (".parquet", ".orc"):
-        return list(dataset(path, format=kind[1:]).schema.names)
+def _columns(source: Source) -> list[str]:
+    """The names of the columns of the first file; raises `InputError` if there are none."""
+    if not source.has_no_schema:
+        return list(schema_of_file(source, source.files[0]).names)
     reason = "it has no rows"
-    for block in read_blocks(source_of(str(path)), FilePart(path), ()):
+    for block in read_blocks(source, FilePart(source.files[0])):
         if block.table.column_names:
             return list(block.table.column_names)
         for row, _, wrong in block.malformed[:1]:
             reason = f"row {row}: {wrong}"
-    raise InputError(f"{named} cannot be read: {reason}")
+    raise InputError(f"{source.path} cannot be read: {reason}")
