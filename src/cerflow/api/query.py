@@ -69,9 +69,6 @@ Language = Literal["ceql", "sremo"]
 Reading = Literal["second-order", "first-order"]
 Runner = Literal["engine", "semantics"]
 
-#: A query, a formula or an expression of SREMO as a tree or in the notation of the builder.
-QueryTree = Select | Formula | Sremo | FormulaExpr | SremoExpr
-
 NO_TEXT = "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
 
 

@@ -71,12 +71,22 @@ def separable_by_key(select: Select, schema: Schema | None = None, *, clocked: b
     With a schema, another system that brings the events of a key together must also find the same keys equal as the
     engine does. ``clocked`` says that a clock shows each substream that deadlines pass.
     """
-    if not select.partition or select.consume is Consumption.ANY or numbers_matches(select.projection):
-        return False
+    return keys_together(select, schema, clocked=clocked) is None
+
+
+def keys_together(select: Select, schema: Schema | None = None, *, clocked: bool = False) -> str | None:
+    """Why the keys of a query must be recognised together, see `separable_by_key`; None if they need not."""
+    if not select.partition:
+        return "without PARTITION BY every event may belong to every match"
+    if select.consume is Consumption.ANY:
+        return "CONSUME BY ANY consumes across keys"
     if waits_for_time(select.formula) and not clocked:
-        # Events of one key show that deadlines of others have passed.
-        return False
-    return schema is None or all(_surely_equal(key, schema) for key in select.partition)
+        return "events of one key show that deadlines of others have passed"
+    if numbers_matches(select.projection):
+        return "MATCH_NUMBER() counts the matches of all keys"
+    if schema is None or all(_surely_equal(key, schema) for key in select.partition):
+        return None
+    return "Spark might distinguish values that are one key for the engine"
 
 
 def separable_by_clock(select: Select, schema: Schema | None = None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cerflow.automata.compile.deadlines import waits_for_time
 from cerflow.automata.model import diagrams as d
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.automata.model.transducer import Transducer
@@ -21,9 +20,9 @@ from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.slices.division import divided
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.language.condition import Not, numbers_matches
+from cerflow.language.condition import Not
 from cerflow.language.printer import show
-from cerflow.language.select import Consumption, Select
+from cerflow.language.select import Select
 from cerflow.logic.conditions.connectives import TRUE, conjuncts
 from cerflow.look.explaining.text import UNBROKEN, Facts, Told, cut, in_lines, listed, pairs, relevant_lines, table
 from cerflow.look.pictures.diagram import KEPT
@@ -296,19 +295,8 @@ def _threads(select: Select, transducer: Transducer, schema: Schema | None) -> T
 
 
 def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> Told:
-    by_key = needed.separable_by_key(select, schema)
-    if by_key:
-        reason = "each key has its own matches"
-    elif not select.partition:
-        reason = "without PARTITION BY every event may belong to every match"
-    elif select.consume is Consumption.ANY:
-        reason = "CONSUME BY ANY consumes across keys"
-    elif waits_for_time(select.formula):
-        reason = "events of one key show that deadlines of others have passed"
-    elif numbers_matches(select.projection):
-        reason = "MATCH_NUMBER() counts the matches of all keys"
-    else:
-        reason = "Spark might distinguish values that are one key for the engine"
+    together = needed.keys_together(select, schema)
+    by_key, reason = together is None, together or "each key has its own matches"
     division = divided(select, transducer, schema)
     # Spark cuts slices only of a large input that has times or consists of files; `cerflow.spark.explain` tells.
     slices = None if division.window is None else division.reason

@@ -19,10 +19,6 @@ _Lines = tuple[Texts, ...]
 _Own = Callable[[Sheet, float, float, Element], None]
 
 
-def _nothing(_sheet: Sheet, _x: float, _y: float, _group: Element) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Connector:
     """A connection: its sign, its meaning, and whether events may be skipped on it."""
@@ -53,7 +49,7 @@ class Box:
     height: float
     middle: float
     parts: tuple[tuple[float, float, Box], ...] = ()
-    own: _Own = _nothing
+    own: _Own | None = None
     kind: str = "cf-part"
     title: str = ""
     meaning: str = ""
@@ -69,7 +65,7 @@ def draw(sheet: Sheet, box: Box) -> None:
     stack = [(0.0, 0.0, box)]
     while stack:
         x, y, current = stack.pop()
-        if current.own is not _nothing:
+        if current.own is not None:
             current.own(sheet, x, y, sheet.group(current.kind, current.title))
         stack += [(x + dx, y + dy, part) for dx, dy, part in reversed(current.parts)]
 
