@@ -152,13 +152,21 @@ def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Sch
     return pa.schema(fields)
 
 
+#: Stands for the definitions that an event does not go back to, but a later one; and for those after its own.
+_OTHERS, _NONE = np.iinfo(np.int64).max, -1
+
+
 class Merging:
     """The events of one stretch of a stream, to which definitions add theirs.
 
-    An event of a definition stands after the event that detected it and what stands after that already. A deadline
-    that the clock shows has a place in front of the events at or after it, and stands for the event that detects.
-    ``_places`` are the places of the events of each stream among all places, ``_ends`` for each place that of the last
-    event which goes back to the one there. ``latest`` is the latest time before; no event of a definition is earlier.
+    An event of a definition stands after the event that detected it and what goes back to that already. A deadline that
+    the clock shows stands in front of the events at or after it, and for the event that detects. ``latest`` is the
+    latest time before; no event of a definition is earlier.
+
+    Events have numbers, first those of the input. ``_stands`` says where each further one stands, in columns that are
+    compared one after the other: twice the number of the event of the input, and 1 more unless a deadline before that
+    is meant, whose time follows; then for every definition the number among its events of the one that this one goes
+    back to, or is.
     """
 
     def __init__(self, events: pa.Table, schema: Schema, latest: pa.Scalar | None = None) -> None:
@@ -167,42 +175,49 @@ class Merging:
         self._stream = schema.stream
         self._schema = schema
         self._tables: dict[str, pa.Table] = {}
-        self._input_places = np.arange(len(events))
-        self._places: dict[str, Ints] = {}
-        self._ends = np.arange(len(events))
-        #: The deadlines that the clock has shown, ascending, and their places.
-        self._shown = self._shown_places = np.zeros(0, np.int64)
+        self._numbers: dict[str, Ints] = {}
+        self._stands = np.zeros((0, 2), np.int64)
 
     def read(self, statement: Statement) -> tuple[pa.Table, Ints]:
-        """The events that a statement reads, in their order, and their places."""
+        """The events that a statement reads, in their order, and their numbers."""
         if not statement.merged:
-            return self._input, self._input_places
+            return self._input, np.arange(len(self._input))
         columns = statement.schema.columns
         own = pa.schema([field for field in columns if field.name != statement.schema.stream])
-        parts, places = [], []
-        for name, table, at in self._streams(statement):
+        parts, numbers = [], []
+        for name, table, of in self._streams(statement):
             part = fitted_table(table, own, name)
             parts.append(part.append_column(statement.schema.stream, pa.repeat(pa.scalar(name), len(part))))
-            places.append(at)
-        order = np.argsort(np.concatenate(places))
+            numbers.append(of)
+        every = np.concatenate(numbers)
+        order = np.lexsort(self._where(every).T[::-1])
         table = pa.concat_tables([part.select(columns.names) for part in parts]).take(pa.array(order))
-        return table, np.concatenate(places)[order]
+        return table, every[order]
 
     def _streams(self, statement: Statement) -> Iterable[tuple[str, pa.Table, Ints]]:
+        every = np.arange(len(self._input))
         if statement.inputs and self._stream is None:
-            yield statement.inputs[0], self._input, self._input_places
+            yield statement.inputs[0], self._input, every
         elif statement.inputs:
             names = self._input.column(self._stream).cast(pa.string())
             for name in statement.inputs:
                 rows = np.flatnonzero(np.asarray(pc.equal(names, name).fill_null(False)))
-                yield name, self._input.take(pa.array(rows)), self._input_places[rows]
+                yield name, self._input.take(pa.array(rows)), every[rows]
         for name in statement.definitions:
-            yield name, self._tables[name], self._places[name]
+            yield name, self._tables[name], self._numbers[name]
 
-    def add(self, statement: Statement, matches: Matches, places: Ints, first: int) -> None:
+    def _where(self, numbers: Ints) -> Ints:
+        """Where events stand: rows as in ``_stands``."""
+        added = numbers >= len(self._input)
+        stands = np.full((len(numbers), self._stands.shape[1]), _NONE)
+        stands[:, 0], stands[:, 1] = 2 * numbers + 1, 0
+        stands[added] = self._stands[numbers[added] - len(self._input)]
+        return stands
+
+    def add(self, statement: Statement, matches: Matches, numbers: Ints, first: int) -> None:
         """Add the matches of a definition as events.
 
-        ``places`` are those of the events that it read; ``first`` is the position of the first of them.
+        ``numbers`` are those of the events that it read; ``first`` is the position of the first of them.
         """
         assert statement.name is not None
         time = self._schema.time
@@ -212,35 +227,35 @@ class Merging:
             # A statement need not have read the events that are later than a deadline.
             at = found.schema.get_field_index("detected_time")
             found = found.set_column(at, "detected_time", pc.max_element_wise(found.column(at), self._latest))
-        by = self._detecting(found, places, first)
-        start = _starts(found)
-        behind = self._ends[by]
-        order = np.lexsort((np.arange(len(by)), start, -by, behind))
-        behind, by = behind[order], by[order]
-        found = found.take(pa.array(order))
+        above = self._detecting(found, numbers, first)
+        own = np.empty(len(found), np.int64)
+        own[np.argsort(_starts(found), kind="stable")] = np.arange(len(found))
+        between = np.where(above[:, 2:] == _NONE, _OTHERS, above[:, 2:])
+        before = np.column_stack([self._stands, np.full(len(self._stands), _NONE)])
+        self._numbers[statement.name] = len(self._input) + len(before) + np.arange(len(found))
+        self._stands = np.concatenate([before, np.column_stack([above[:, :2], between, own])])
         columns = {self._schema.type: pa.repeat(pa.scalar(statement.name), len(found))}
         if time is not None:
             columns[time] = found.column("detected_time")
         columns |= {name: found.column(name) for name in statement.result_columns}
         self._tables[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
-        self._make_room(statement.name, behind, by)
 
     def found(self, statement: Statement) -> int:
         """The number of events that a definition has added."""
         return len(self._tables[statement.name or ""])
 
-    def _detecting(self, found: pa.Table, places: Ints, first: int) -> Ints:
-        """The place of what detected each match."""
+    def _detecting(self, found: pa.Table, numbers: Ints, first: int) -> Ints:
+        """Where what detected each match stands."""
         detected = found.column("detected_at")
         by_clock = np.asarray(detected.is_null())
-        if not by_clock.any():
-            return np.asarray(places[detected.to_numpy() - first], np.int64)
-        shown = self._times(found.column("detected_time").filter(pa.array(by_clock)))
-        moved = self._show(np.setdiff1d(shown, self._shown))
-        by = np.zeros(len(found), np.int64)
-        by[~by_clock] = moved[places[detected.drop_null().to_numpy() - first]]
-        by[by_clock] = self._shown_places[np.searchsorted(self._shown, shown)]
-        return by
+        stands = np.full((len(found), self._stands.shape[1]), _NONE)
+        stands[~by_clock] = self._where(numbers[detected.drop_null().to_numpy() - first])
+        if by_clock.any():
+            assert self._schema.time is not None
+            shown = self._times(found.column("detected_time").filter(pa.array(by_clock)))
+            stands[by_clock, 0] = 2 * np.searchsorted(self._times(self._input.column(self._schema.time)), shown)
+            stands[by_clock, 1] = shown
+        return stands
 
     def _times(self, column: pa.ChunkedArray) -> Ints:
         """Times as integers in the same order."""
@@ -248,48 +263,6 @@ class Merging:
         unit = finest_unit(self._schema)
         found = [event_times(BatchRows(each, self._schema, range(len(each)), unit), self._schema) for each in rows]
         return np.concatenate([np.zeros(0, np.int64), *found])
-
-    def _show(self, times: Ints) -> Ints:
-        """Make places for deadlines, which ascend; returns where each old place is now."""
-        assert self._schema.time is not None
-        count = len(self._ends)
-        input_ = self._times(self._input.column(self._schema.time))
-        before = [
-            np.append(places, count)[np.searchsorted(known, times)]
-            for known, places in ((input_, self._input_places), (self._shown, self._shown_places))
-        ]
-        moved, added = self._insert(np.minimum(*before) - 1)
-        places = np.append(self._shown_places, added)
-        order = np.argsort(places)
-        self._shown, self._shown_places = np.append(self._shown, times)[order], places[order]
-        return moved
-
-    def _insert(self, behind: Ints) -> tuple[Ints, Ints]:
-        """Number the places again, with new ones after others; returns the old and the new places."""
-        count = len(self._ends)
-        added = behind + 1 + np.arange(len(behind))
-        moved = np.arange(count) + np.searchsorted(behind, np.arange(count), "left")
-        ends = moved[self._ends]
-        self._ends = np.empty(count + len(added), np.int64)
-        self._ends[moved] = ends
-        self._ends[added] = added
-        self._input_places = moved[self._input_places]
-        self._shown_places = moved[self._shown_places]
-        self._places = {other: moved[at] for other, at in self._places.items()}
-        return moved, added
-
-    def _make_room(self, name: str, behind: Ints, by: Ints) -> None:
-        """Put new events after others; ``by`` are the places of what detected them."""
-        count = len(self._ends)
-        # After one place, new events that later events detected come first; they belong to all events before them.
-        keys = behind * (count + 1) + (count - by)
-        last = np.searchsorted(keys, self._ends * (count + 1) + (count - np.arange(count)), "right") - 1
-        own = np.zeros(count, bool)
-        if len(behind):
-            own = (last >= 0) & (behind[np.maximum(last, 0)] == self._ends)
-        moved, added = self._insert(behind)
-        self._ends[moved[own]] = added[last[own]]
-        self._places[name] = added
 
 
 def _starts(found: pa.Table) -> Ints:
