@@ -17,21 +17,6 @@ from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed
 
 
 @dataclass(frozen=True)
-class Labelling:
-    """``AS label``."""
-
-    label: str
-
-
-@dataclass(frozen=True)
-class Renaming:
-    """``[old -> new]``."""
-
-    old: str
-    new: str
-
-
-@dataclass(frozen=True)
 class OnEvents:
     """A condition that every event of ``label`` satisfies by itself; without a label it reads no event."""
 
@@ -39,7 +24,8 @@ class OnEvents:
     condition: Condition
 
 
-Operation = Labelling | Renaming | OnEvents
+#: What is done to each event: a label or a renaming as the operator says, or a condition.
+Operation = f.As | f.Rename | OnEvents
 #: Operations on a formula, the first one first; a linked list, so that formulas below share it.
 _Pending = tuple[Operation, "_Pending"] | None
 
@@ -115,9 +101,9 @@ def _divided(current: f.Formula, waiting: _Pending, inner: Labels) -> tuple[list
         names: frozenset[str | None] = frozenset((operation.label,))
         everything = False
         for before in reversed(outside):
-            if isinstance(before, Labelling):
+            if isinstance(before, f.As):
                 everything = everything or before.label in names
-            elif isinstance(before, Renaming) and before.old != before.new:
+            elif isinstance(before, f.Rename) and before.old != before.new:
                 names = (names - {before.old}) | (frozenset((before.old,)) if before.new in names else frozenset())
         if everything:
             names |= _all_names(current, inner)
@@ -168,12 +154,12 @@ class _Application:
         always = set(labels.bound if labels.single else ())
         for operation in operations:
             match operation:
-                case Labelling(label):
+                case f.As(_, label):
                     if label not in always:
                         event = f.As(event, label)
                     assigned.add(label)
                     always |= {label} if labels.single else set()
-                case Renaming(old, new):
+                case f.Rename(_, old, new):
                     if old != new and (old in assigned or labels.by_type(old)):
                         event = f.Rename(event, old, new)
                         assigned = (assigned - {old}) | {new}

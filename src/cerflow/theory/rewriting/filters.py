@@ -15,7 +15,7 @@ from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.clauses import clauses_asked
 from cerflow.logic.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
-from cerflow.theory.rewriting.events import Labelling, OnEvents, Operation, Renaming, refuse_outer_labels, spread
+from cerflow.theory.rewriting.events import OnEvents, Operation, refuse_outer_labels, spread
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
 
@@ -38,10 +38,8 @@ def push_down_filters(formula: Formula) -> Formula:
 
     def moved(current: Formula) -> Many[Operation] | None:
         match current:
-            case As():
-                return (Labelling(current.label),)
-            case Rename():
-                return (Renaming(current.old, current.new),)
+            case As() | Rename():
+                return (current,)
             case Filter():
                 asked = (reduce(Or, clause) for clause in clauses_asked(current.condition))
                 return [OnEvents(next(iter(condition_labels(one)), None), one) for one in asked]

@@ -37,7 +37,7 @@ def push_down_labels(formula: f.Formula) -> f.Formula:
     events.refuse_outer_labels(formula, scopes, frozenset(moving))
 
     def moved(current: f.Formula) -> Many[events.Operation] | None:
-        return (events.Labelling(current.label),) if isinstance(current, f.As) else None
+        return (current,) if isinstance(current, f.As) else None
 
     return _checked(formula, scopes, events.spread(_apart(formula, scopes), moved))
 
