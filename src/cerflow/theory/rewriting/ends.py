@@ -23,21 +23,19 @@ from cerflow.theory.rewriting.labels import with_labels_replaced
 
 @dataclass(frozen=True)
 class _Around:
-    """An operator around a piece, which takes the place of one of its operands.
-
-    ``own`` are the labels of a condition that the filtered formula gives; a piece of that formula need not give them.
-    """
+    """An operator around a piece, which takes the place of one of its operands."""
 
     operator: f.Sequence | f.Filter | f.Rename | f.Start
     place: int = 0
-    own: frozenset[str] = frozenset()
 
     def around(self, inner: f.Formula) -> f.Formula:
         if isinstance(self.operator, f.Filter):
-            labels = labels_of(inner)
-            missing = frozenset() if labels.wildcard else self.own - labels.assigned
-            condition = _without_labels(self.operator.condition, missing) if missing else self.operator.condition
-            return inner if condition is None else f.Filter(inner, condition)
+            condition, labels = self.operator.condition, labels_of(inner)
+            # A piece of the filtered formula need not give the labels that the formula gives.
+            own = labels_of(self.operator.operand).assigned.intersection(condition_labels(condition))
+            missing = frozenset() if labels.wildcard else own - labels.assigned
+            left = _without_labels(condition, missing) if missing else condition
+            return inner if left is None else f.Filter(inner, left)
         before, after = self.operator.children[: self.place], self.operator.children[self.place + 1 :]
         return with_children(self.operator, (*before, inner, *after))
 
@@ -140,11 +138,8 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
             case f.Iteration():
                 more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
                 pending += [(current.operand, (_Around(more, 0 if first else 1), steps)), (current.operand, steps)]
-            case f.Rename():
+            case f.Rename() | f.Filter():
                 pending.append((current.operand, (_Around(current), steps)))
-            case f.Filter():
-                own = labels_of(current.operand).assigned.intersection(condition_labels(current.condition))
-                pending.append((current.operand, (_Around(current, own=own), steps)))
             case f.Start():
                 # After ``:`` everything starts where it begins.
                 pending.append((current.operand, steps if first else (_Around(current), steps)))
