@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from cerflow.language.automaton import show_state, sorted_states
 from cerflow.language.condition import Condition, Not
-from cerflow.language.node import Node, node, transform
+from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import TRUE
-from cerflow.logic.conditions.guards import Satisfied
+from cerflow.logic.conditions.guards import Satisfied, Shown
 from cerflow.look.pictures.diagram import Arrow, Diagram, Line, Piece, Vertex, plain
 from cerflow.look.pictures.diagram import to_dot as dot_of
 from cerflow.look.pictures.diagram import to_mermaid as mermaid_of
@@ -20,17 +20,6 @@ from cerflow.look.pictures.diagram_svg import to_svg as svg_of
 from cerflow.look.pictures.svg import Theme
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike
 from cerflow.theory.papers.model.models import ComplexEventTransition, MatchTransition, UnaryComplexEventTransition
-
-
-@node
-class _Negated(Condition):
-    """``¬(φ)``, which holds where φ does not hold."""
-
-    condition: Condition
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return ("¬(", self.condition, ")")
 
 
 def show_edge(t: TransitionLike) -> str:
@@ -87,7 +76,7 @@ def _condition(condition: Condition) -> str:
         # Bottom-up: parts below a negation are already `Satisfied`.
         match current:
             case Not(Satisfied(inner)):
-                return _Negated(inner)
+                return Shown(f"¬({show(inner)})")
         return current
 
     return show(transform(condition, visit))
