@@ -20,7 +20,7 @@ from cerflow.automata.model.transducer import (
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.formula import UNNAMED
 from cerflow.language.lexicon import quote_name
-from cerflow.language.node import Node, node, transform
+from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import AllRows, Shown, Stored
@@ -33,16 +33,6 @@ _ADDS = {
     Accumulation.SAME: "same=",
     Accumulation.SET: "∪=",
 }
-
-
-@node
-class _Called(Condition):
-    """A call of a predicate, in which a bare attribute cannot be mistaken for a label."""
-
-    name: str
-    arguments: tuple[Expression, ...]
-
-    template = "{name}({arguments})"
 
 
 def show_condition(condition: Condition, registers: Sequence[Register]) -> str:
@@ -58,7 +48,8 @@ def show_expression(expression: Expression, registers: Sequence[Register]) -> st
 def _named(tree: Node, registers: Sequence[Register]) -> Node:
     def name(current: Node) -> Node:
         if isinstance(current, PredicateCall):
-            return _Called(current.name, current.arguments)
+            # A bare attribute alone would be shown as a label.
+            return Shown(f"{current.name}({', '.join(map(show, current.arguments))})")
         if not isinstance(current, Stored):
             return current
         register = registers[current.register]
