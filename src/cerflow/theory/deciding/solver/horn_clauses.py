@@ -19,6 +19,9 @@ from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, te
 from cerflow.theory.deciding.solver.symbolic_runs import Runs, SymbolicConfiguration
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, ValueSort, variables_of
 
+#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
+_Shape = tuple[int, bool]
+_Shapes = tuple[_Shape, _Shape | None]
 #: The sort of each field of each register: none yet, or None if it holds values that are not known.
 _Sorts = dict[tuple[int, int], ValueSort | None]
 
@@ -173,17 +176,8 @@ def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None
     return clauses.unreachable()
 
 
-#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
-_Shape = tuple[int, bool]
-_Shapes = tuple[_Shape, _Shape | None]
-
-
 def _shapes(one: SymbolicConfiguration, other: SymbolicConfiguration | None) -> _Shapes:
-    return _shape(one), None if other is None else _shape(other)
-
-
-def _shape(configuration: SymbolicConfiguration) -> _Shape:
-    return configuration.state, configuration.begun is not None
+    return one.shape, None if other is None else other.shape
 
 
 def _arguments(runs: Runs, configuration: SymbolicConfiguration) -> list[Any]:

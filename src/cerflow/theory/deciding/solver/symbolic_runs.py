@@ -48,6 +48,11 @@ class SymbolicConfiguration:
         return self.state, begun, *(content.key() for content in self.memory)
 
     @property
+    def shape(self) -> tuple[int, bool]:
+        """The state, and whether the complex event has begun."""
+        return self.state, self.begun is not None
+
+    @property
     def remembers(self) -> bool:
         """Whether anything of earlier events matters."""
         return self.begun is not None or not all(z3.is_true(content.empty) for content in self.memory)
@@ -239,59 +244,55 @@ def shortest_runs(runs: Runs, solver: Solver) -> Iterator[SymbolicWitness | None
         yield None
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The configurations of two transducers after the same labels, with their conditions."""
-
-    labels: tuple[Labels, ...]
-    sides: tuple[dict[tuple[object, ...], tuple[SymbolicConfiguration, Any]], ...]
-
-    def key(self) -> tuple[object, ...]:
-        return tuple(frozenset((key, holds.get_id()) for key, (_, holds) in side.items()) for side in self.sides)
+#: The configurations of two transducers after the same labels, with their conditions.
+_Sides = tuple[dict[tuple[object, ...], tuple[SymbolicConfiguration, Any]], ...]
 
 
 def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterator[SymbolicWitness | None]:
     """Matches of one transducer that the other lacks, by their lengths, and None after each length."""
     begin = tuple({c.key(): (c, z3.BoolVal(True)) for c in runs.begin()} for runs in both)
-    layer = [_Pair((), begin)]
-    seen: dict[tuple[object, ...], _Pair] = {layer[0].key(): layer[0]}
+    layer: list[tuple[tuple[Labels, ...], _Sides]] = [((), begin)]
+    # Terms keep their numbers as long as they are kept.
+    seen: dict[tuple[object, ...], _Sides] = {_key(begin): begin}
     measures = any(runs.measures for runs in both)
     position = 0
     while layer:
         event = solver.event(position)
         position += 1
         following = []
-        for pair in layer:
-            for after in _extended(both, pair, event):
-                timed = measures and any(c.remembers for side in after.sides for c, _ in side.values())
-                key = (position, *after.key()) if timed else after.key()
+        for before, sides in layer:
+            for given, after in _extended(both, sides, event):
+                labels = (*before, given)
+                timed = measures and any(c.remembers for side in after for c, _ in side.values())
+                key = (position, *_key(after)) if timed else _key(after)
                 if key in seen:
                     continue
                 seen[key] = after
                 detects = [
-                    z3.Or(*(holds for c, holds in side.values() if runs.detects(c)))
-                    for runs, side in zip(both, after.sides)
+                    z3.Or(*(holds for c, holds in side.values() if runs.detects(c))) for runs, side in zip(both, after)
                 ]
                 for side in (0,) if one_sided else (0, 1):
                     only = z3.simplify(z3.And(detects[side], z3.Not(detects[1 - side])))
                     if not z3.is_false(only) and (model := solver.model(only)) is not None:
-                        yield SymbolicWitness(after.labels, model, only, side)
-                counted = after.sides[:1] if one_sided else after.sides
-                exist = z3.Or(*(holds for side in counted for _, holds in side.values()))
+                        yield SymbolicWitness(labels, model, only, side)
+                exist = z3.Or(*(holds for side in after[: 1 if one_sided else 2] for _, holds in side.values()))
                 if z3.is_true(z3.simplify(exist)) or solver.model(exist) is not None:
-                    following.append(after)
+                    following.append((labels, after))
         layer = following
         yield None
 
 
-def _extended(both: Sequence[Runs], pair: _Pair, event: SymbolicEvent) -> Iterable[_Pair]:
+def _key(sides: _Sides) -> tuple[object, ...]:
+    return tuple(frozenset((key, holds.get_id()) for key, (_, holds) in side.items()) for side in sides)
+
+
+def _extended(both: Sequence[Runs], sides: _Sides, event: SymbolicEvent) -> Iterable[tuple[Labels, _Sides]]:
     """What follows on an event, for each set of labels that it may get."""
-    found: dict[Labels, tuple[dict[tuple[object, ...], tuple[SymbolicConfiguration, Any]], ...]] = {}
-    for number, (runs, side) in enumerate(zip(both, pair.sides)):
+    found: dict[Labels, _Sides] = {}
+    for number, (runs, side) in enumerate(zip(both, sides)):
         for configuration, holds in side.values():
             for labels, guard, target in runs.moves(configuration, event):
                 own = found.setdefault(labels, tuple({} for _ in both))[number]
-                key = target.key()
-                _, former = own.get(key, (target, z3.BoolVal(False)))
-                own[key] = target, z3.simplify(z3.Or(former, z3.And(holds, guard)))
-    return [_Pair((*pair.labels, labels), found[labels]) for labels in sorted(found, key=sorted)]
+                _, former = own.get(target.key(), (target, z3.BoolVal(False)))
+                own[target.key()] = target, z3.simplify(z3.Or(former, z3.And(holds, guard)))
+    return [(labels, found[labels]) for labels in sorted(found, key=sorted)]
