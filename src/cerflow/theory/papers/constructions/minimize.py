@@ -9,7 +9,7 @@ smallest one, and is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import And, Condition, Constant, Not, Or
@@ -68,12 +68,14 @@ def _merged(
 
     With them come the continuations from each class.
     """
-    basis = list(dict.fromkeys(atom for t in automaton.transitions for atom in _atoms(t.guard)))
+    atoms: dict[Condition, bool] = {}
+    for t in automaton.transitions:
+        _allows(t.guard, lambda atom: atoms.setdefault(atom, True))
+    basis = list(atoms)
     minterms = [frozenset(minterm.positive) for minterm in construct_minterms(basis, budget=budget)]
-    leaving = {q: automaton.leaving(q) for q in sorted_states(automaton.states)}
     rows = {
-        q: [[t for t in successors if _allows(t.guard, minterm)] for minterm in minterms]
-        for q, successors in leaving.items()
+        q: [[t for t in automaton.leaving(q) if _allows(t.guard, minterm.__contains__)] for minterm in minterms]
+        for q in sorted_states(automaton.states)
     }
     classes = {q: int(q in automaton.finals) for q in rows}
     while True:
@@ -88,7 +90,7 @@ def _merged(
     first = {k: q for q, k in reversed(classes.items())}
     successors: list[tuple[int, Condition, _Behaviour]] = []
     for k, state in sorted(first.items()):
-        for behaviour in dict.fromkeys(_behaviour(t, classes) for t in leaving[state]):
+        for behaviour in dict.fromkeys(_behaviour(t, classes) for t in automaton.leaving(state)):
             does = [any(_behaviour(t, classes) == behaviour for t in taken) for taken in rows[state]]
             for case in _cases(list(zip(minterms, does)), basis):
                 parts = [atom if truth else not_satisfied(atom) for atom, truth in case]
@@ -100,32 +102,20 @@ def _behaviour(t: TransitionLike, classes: Mapping[State, int]) -> _Behaviour:
     return classes[t.target], t.output, t.writes
 
 
-def _atoms(condition: Condition) -> list[Condition]:
-    """The atoms that a condition combines with two truth values."""
-    match condition:
-        case And() | Or():
-            return [*_atoms(condition.left), *_atoms(condition.right)]
-        case Satisfied(inner) | Not(Satisfied(inner)):
-            return _atoms(inner)
-        case Constant():
-            return []
-    return [condition]
-
-
-def _allows(condition: Condition, minterm: frozenset[Condition]) -> bool:
-    """Whether a condition holds if exactly these atoms hold."""
+def _allows(condition: Condition, holds: Callable[[Condition], bool]) -> bool:
+    """Whether a condition holds; asks ``holds`` of every atom that it combines with two truth values, in order."""
     match condition:
         case And():
-            return _allows(condition.left, minterm) and _allows(condition.right, minterm)
+            return _allows(condition.left, holds) & _allows(condition.right, holds)
         case Or():
-            return _allows(condition.left, minterm) or _allows(condition.right, minterm)
+            return _allows(condition.left, holds) | _allows(condition.right, holds)
         case Satisfied(inner):
-            return _allows(inner, minterm)
+            return _allows(inner, holds)
         case Not(Satisfied(inner)):
-            return not _allows(inner, minterm)
+            return not _allows(inner, holds)
         case Constant(value):
             return value
-    return condition in minterm
+    return holds(condition)
 
 
 def _cases(choices: list[tuple[frozenset[Condition], bool]], atoms: list[Condition]) -> list[_Case]:
