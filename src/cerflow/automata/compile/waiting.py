@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, track, with_own_beginning
-from cerflow.automata.model.registers import RegisterFile, reduced
+from cerflow.automata.model.registers import RegisterFile, accumulation_for
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
 from cerflow.base.errors import UnsupportedQueryError
@@ -97,13 +97,9 @@ class Deferred:
 
     def accumulation(self, registers: RegisterFile) -> Accumulation:
         """The least part of several rows that the condition needs, to be tested for all of them."""
-        form = self.form.condition
-        if len(self.row) == 1 and isinstance(form, c.Comparison) and not self.collects(registers):
-            if form.left == _gap(0):
-                return reduced(form.operator, left=True)
-            if form.right == _gap(0):
-                return reduced(form.operator, left=False)
-        return Accumulation.SET
+        if self.collects(registers):
+            return Accumulation.SET
+        return accumulation_for(self.form.condition, [_gap(k) for k in range(len(self.row))])
 
     def collects(self, registers: RegisterFile) -> bool:
         """Whether the rows of a collection have to wait."""

@@ -52,20 +52,15 @@ class RegisterFile:
         return show(transform(expression, name))
 
 
-def reduced(operator: Operator, *, left: bool) -> Accumulation:
-    """The values to keep of many on one side of a comparison, so that it can be tested for all of them."""
-    return (_LEFT if left else _RIGHT).get(operator, Accumulation.SET)
-
-
 def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulation:
-    """How to keep the events of a label that may have many: a bound or a single value where the atom allows it.
+    """How to keep many rows of some ``units``: a bound or a single value where the atom that reads them allows it.
 
-    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the label alone
-    on one side of a comparison needs all values.
+    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the only unit
+    alone on one side of a comparison needs all values.
     """
     if len(units) == 1 and isinstance(atom, Comparison):
         if atom.left == units[0]:
-            return reduced(atom.operator, left=True)
+            return _LEFT.get(atom.operator, Accumulation.SET)
         if atom.right == units[0]:
-            return reduced(atom.operator, left=False)
+            return _RIGHT.get(atom.operator, Accumulation.SET)
     return Accumulation.SET
