@@ -17,7 +17,9 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from cerflow.base.graphs import gathered, on_paths, reached
 from cerflow.language.automaton import Model, State, rename_registers, show_state, sorted_states
+from cerflow.language.automaton_json import automaton_to_json
 from cerflow.language.condition import Condition
+from cerflow.language.printer import show
 from cerflow.language.sremo import MARK
 from cerflow.look.pictures.svg import Theme
 from cerflow.look.pictures.targets import shown_or_told
@@ -301,10 +303,13 @@ class Automaton:
         return f"{whole}, {len(self.registers)} registers" if self.model.anywhere else whole
 
     def to_json(self) -> str:
-        """The automaton as JSON, which `from_json` reads; see there."""
-        from cerflow.theory.papers.translations.conversions import to_json  # it knows every kind of automaton
+        """The automaton as JSON, which `from_json` reads; predicates stand in it by their names.
 
-        return to_json(self)
+        Raises `UnsupportedQueryError` for conditions that are nested too deeply for JSON.
+        """
+        from cerflow.theory.papers.translations.conversions import as_formula  # it knows every kind of automaton
+
+        return automaton_to_json(as_formula(self), show)
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """The automaton as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""

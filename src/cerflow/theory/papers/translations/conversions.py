@@ -17,12 +17,11 @@ from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.base.errors import UnsupportedQueryError, expect
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model, State
-from cerflow.language.automaton_json import automaton_from_json, automaton_to_json
+from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Condition, Expression, TruthValue, with_labels
 from cerflow.language.formula import CountWindow, Strategy, Within
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_condition, parse_formula
-from cerflow.language.printer import show
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import AllRows, InWindow, Measure, NoRow, SetCall, Stored, is_local
@@ -230,14 +229,6 @@ def as_query(
         window=window,
         strategy=strategy,
     )
-
-
-def to_json(automaton: Automaton) -> str:
-    """The automaton as JSON that `from_json` reads; predicates stand in it by their names.
-
-    Raises `UnsupportedQueryError` for conditions that are nested too deeply for JSON.
-    """
-    return automaton_to_json(as_formula(automaton), show)
 
 
 def from_json(text: str) -> Automaton:

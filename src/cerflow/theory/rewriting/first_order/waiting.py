@@ -235,9 +235,8 @@ class Bringing:
         if w.unary and here:
             (variable,) = here
             return a.giving(variable, w.condition)
-        if not (w.unary or self.relate) or not (w.outer or w.labels):
-            return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
-        for variable in sorted(here):
+        stands = not (w.unary or self.relate)
+        for variable in () if stands else sorted(here):
             label = self._label(w.origin, variable)
             a = a.giving(variable, label)
             w = replace(
@@ -246,7 +245,7 @@ class Bringing:
                 outer=w.outer - {variable},
                 labels=w.labels | {label},
             )
-        if not w.outer:
+        if stands or not w.outer:
             return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
         if w.labels and mentions_set(w.condition):
             raise UnsupportedQueryError(
