@@ -18,7 +18,6 @@ from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Event
 from cerflow.base.graphs import gathered
-from cerflow.language.condition import Condition
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
@@ -132,27 +131,24 @@ class SubstreamRuns:
 
     def read(self, event: Event, place: int) -> TracedStep:
         """Take all configurations past an event, a tick or a pause."""
-        died = list(self._expired(place))
+        died, registers = list(self._expired(place)), self._transducer.registers
         following: dict[_Place, dict[_Ends, list[PartialMatches]]] = {}
         moves: list[tuple[int, Transition, _Place]] = []
         refused: list[Refusal] = []
         for (state, memory), shared in self._current.items():
-            moved = False
-            refusals = []
-            leaving = self._reader.leaving[state]
-            for t in leaving:
-                if not self._reader.fires(t, place, memory):
-                    if _is_for(t, event):
-                        guard = self._reader.refusing(t, place, memory)
-                        because = tuple(self._words(part, event, memory) for part in guard)
-                        refusals.append(Refusal(shared.number, self._numbers[t], because))
-                    continue
-                moved = True
-                target = (t.target, self._kept(t.target, self._reader.written(t, place, memory)))
-                moves.append((shared.number, t, target))
-                _add(following.setdefault(target, {}), shared, t, event, place)
+            moved, readable = len(moves), self._readable(memory)
+            refusals: list[Refusal] = []
+            for t in self._reader.leaving[state]:
+                if self._reader.fires(t, place, memory):
+                    target = (t.target, self._kept(t.target, self._reader.written(t, place, memory)))
+                    moves.append((shared.number, t, target))
+                    _add(following.setdefault(target, {}), shared, t, event, place)
+                elif _is_for(t, event):
+                    guard = self._reader.refusing(t, place, memory)
+                    because = tuple(shown_guard(part, registers, event, readable) for part in guard)
+                    refusals.append(Refusal(shared.number, self._numbers[t], because))
             refused += refusals
-            if not moved and refusals:
+            if refusals and moved == len(moves):
                 described = (
                     f"to q{self._transducer.transitions[r.transition].target}: {' and '.join(r.because)}"
                     for r in refusals
@@ -221,9 +217,6 @@ class SubstreamRuns:
     def _detected(self) -> Iterator[PartialMatches]:
         for (state, _), shared in self._current.items():
             yield from (part for ends, part in shared.parts.items() if self._reader.accepts(state, ends))
-
-    def _words(self, part: Condition, event: Event, memory: Memory) -> str:
-        return shown_guard(part, self._transducer.registers, event, self._readable(memory))
 
     def _readable(self, memory: Memory) -> Memory:
         return with_times(memory, self._timed, self._reader.events)
