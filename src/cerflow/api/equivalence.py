@@ -115,8 +115,7 @@ def equivalent(
     >>> cerflow.equivalent("A ; B", "A : B")
     <Verdict False: {A@0, B@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
     """
-    answer = _compared(f, g, schema, steps, output, reading, one_sided=False)
-    return _verdict(answer, None if answer.exists is None else not answer.exists)
+    return _verdict(_compared(f, g, schema, steps, output, reading, one_sided=False), wanted=False)
 
 
 def difference(
@@ -138,8 +137,7 @@ def difference(
     >>> cerflow.difference("A ; B", "A : B", output="positions")
     <Verdict True: {•@0, •@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
     """
-    answer = _compared(f, g, schema, steps, output, reading, one_sided=False)
-    return _verdict(answer, answer.exists)
+    return _verdict(_compared(f, g, schema, steps, output, reading, one_sided=False), wanted=True)
 
 
 def contained(
@@ -157,8 +155,7 @@ def contained(
     >>> bool(cerflow.contained("A FILTER A.v > 2", "A FILTER A.v > 1"))
     True
     """
-    answer = _compared(f, g, schema, steps, output, reading, one_sided=True)
-    return _verdict(answer, None if answer.exists is None else not answer.exists)
+    return _verdict(_compared(f, g, schema, steps, output, reading, one_sided=True), wanted=False)
 
 
 def satisfiable(
@@ -179,7 +176,7 @@ def satisfiable(
         answer = shortest_match(formula, schema=schema, budget=Budget(steps), replay=_replay([formula], schema))
     except (QueryError, UnsupportedQueryError) as error:
         raise _located(error, text) from None
-    return replace(_verdict(answer, answer.exists), detected_by=None)
+    return replace(_verdict(answer, wanted=True), detected_by=None)
 
 
 def universal(
@@ -225,7 +222,7 @@ def universal(
     if isinstance(formula, Within) and isinstance(formula.window, CountWindow):
         everything = Within(everything, formula.window)
     answer = _compared(everything, f, schema, steps, output, reading, one_sided=True)
-    return replace(_verdict(answer, None if answer.exists is None else not answer.exists), detected_by=None)
+    return replace(_verdict(answer, wanted=False), detected_by=None)
 
 
 def _compared(
@@ -266,8 +263,9 @@ def _replay(formulas: Sequence[Formula], schema: Schema | None) -> Replay:
     return replay
 
 
-def _verdict(answer: Answer, verdict: bool | None) -> Verdict:
-    witness = answer.witness
+def _verdict(answer: Answer, *, wanted: bool) -> Verdict:
+    """The verdict that is true if there is a witness and one is ``wanted``, or if neither is so."""
+    witness, verdict = answer.witness, None if answer.exists is None else answer.exists is wanted
     if witness is None:
         return Verdict(verdict, reason=answer.reason)
     return Verdict(

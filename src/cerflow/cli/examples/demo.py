@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from heapq import nsmallest
 from pathlib import Path
@@ -89,15 +89,15 @@ def _table(matches: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def main() -> int:
-    """Run the demonstration; on failure print a plain sentence on standard error and return 1."""
+def exit_code_of(demo: Callable[[], object]) -> int:
+    """Run a demonstration; on failure print a plain sentence on standard error and return 1."""
     try:
         with errors_reported():
-            run_demo(Path("demo-output"))
+            demo()
     except typer.Exit as end:
         return end.exit_code
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code_of(lambda: run_demo(Path("demo-output"))))

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import typer
 from rich.console import Console
 
 from cerflow.api.query import parse
 from cerflow.cli.examples import query_text, stocks
-from cerflow.cli.examples.demo import settings_in
+from cerflow.cli.examples.demo import exit_code_of, settings_in
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels
-from cerflow.cli.output.reporting import errors_reported
 from cerflow.cli.spark.session import spark_session
 from cerflow.cli.spark.streaming import follow
 
@@ -96,15 +94,5 @@ def _events(running: RunningStream) -> int:
     return 0 if running.status is None else running.status.totals["events"]
 
 
-def main() -> int:
-    """Run the demonstration; on failure print a plain sentence on standard error and return 1."""
-    try:
-        with errors_reported():
-            run_stream_demo(Path("demo-output") / "stream")
-    except typer.Exit as end:
-        return end.exit_code
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_code_of(lambda: run_stream_demo(Path("demo-output") / "stream")))

@@ -81,16 +81,9 @@ def _leaf(*lines: tuple[str, str], shape: str = "cf-shape cf-event") -> Box:
     return b.framed(None, tuple((line,) for line in lines), shape=shape)
 
 
-def _of_stream(stream: str | None) -> list[tuple[str, str]]:
-    return [] if stream is None else [(f"{stream}>", "")]
-
-
-def _event_type(node: f.EventType, _: Sequence[Box]) -> Box:
-    return _leaf(*_of_stream(node.stream), (node.name, "cf-bold"))
-
-
-def _any_event(node: f.AnyEvent, _: Sequence[Box]) -> Box:
-    return _leaf(*_of_stream(node.stream), ("EVENT", "cf-bold"))
+def _event(node: f.EventType | f.AnyEvent, _: Sequence[Box]) -> Box:
+    name = node.name if isinstance(node, f.EventType) else "EVENT"
+    return _leaf(*([] if node.stream is None else [(f"{node.stream}>", "")]), (name, "cf-bold"))
 
 
 def _not_event(node: f.NotEvent, _: Sequence[Box]) -> Box:
@@ -225,8 +218,8 @@ def _select(node: Select, below: Sequence[Box]) -> Box:
 _IN_ROWS: dict[type[Node], Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
 _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     Select: _select,
-    f.EventType: _event_type,
-    f.AnyEvent: _any_event,
+    f.EventType: _event,
+    f.AnyEvent: _event,
     f.NotEvent: _not_event,
     f.As: _as,
     f.Rename: _rename,

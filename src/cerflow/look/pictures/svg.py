@@ -89,12 +89,6 @@ _STYLE = "\n".join(
 )
 
 
-def check_theme(theme: str) -> None:
-    """Raise `ArgumentError` for a theme that does not exist."""
-    if theme not in get_args(Theme):
-        raise ArgumentError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
-
-
 def text_width(text: str) -> float:
     """The width of a text in pixels; letters of East Asia count twice, accents that join a letter not at all."""
     cells = sum(
@@ -123,11 +117,13 @@ def shortened(text: str, letters: int, most: int) -> list[str]:
 class Sheet:
     """An SVG picture under construction: elements have places in pixels, and the picture holds them all in the end.
 
-    ``title`` is its name, ``said`` tells readers of screens what it shows.
+    ``title`` is its name, ``said`` tells readers of screens what it shows. Raises `ArgumentError` for a theme that does
+    not exist.
     """
 
     def __init__(self, title: str, theme: Theme, said: str = "") -> None:
-        check_theme(theme)
+        if theme not in get_args(Theme):
+            raise ArgumentError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
         told = {"title": one_line(title), "desc": one_line(said or title)}
         kind = "cf-picture" if theme == "auto" else f"cf-picture cf-{theme}"
         name = f"cf-{crc32(repr(told).encode()):x}"

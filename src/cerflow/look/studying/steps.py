@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from cerflow.base.events import Event, Value
@@ -127,19 +126,14 @@ class TracedEvent(TracedStep):
 class PartialMatches:
     """A set of complex events: those of ``before``, each with the event at ``position`` under ``labels``."""
 
-    __slots__ = ("__dict__", "before", "labels", "position")
+    __slots__ = ("before", "count", "labels", "position")
 
     def __init__(self, before: Sequence[PartialMatches], labels: frozenset[str] = frozenset(), position: int = -1):
         self.before = tuple(before)
         self.labels = labels
         self.position = position
-        # Counted when made, so that no count goes deep.
-        _ = self.count
-
-    @cached_property
-    def count(self) -> int:
-        """Their number: that of complex events, if the automaton has one run for each."""
-        return sum(part.count for part in self.before) if self.before else 1
+        #: Their number: that of complex events, if the automaton has one run for each.
+        self.count: int = sum(part.count for part in self.before) if self.before else 1
 
     def __iter__(self) -> Iterator[Pairs]:
         """The complex events one after the other, with repetitions if there are several runs for one."""
