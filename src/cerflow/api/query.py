@@ -162,6 +162,11 @@ class Query:
                 raise self._refused
         return self._tree
 
+    @property
+    def queries(self) -> dict[str | None, Query]:
+        """The query under no name, as a `Program` has its statements (for other parts of cerflow)."""
+        return {None: self}
+
     @classmethod
     def from_automaton(
         cls,

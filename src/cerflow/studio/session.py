@@ -147,17 +147,14 @@ class StudioSession:
     def definitions(self) -> list[str]:
         """The names of the definitions of the text, if it can be read."""
         try:
-            query = self.query()
+            return [name for name in self.query().queries if name is not None]
         except CerflowError:
             return []
-        return [*query.definitions] if isinstance(query, Program) else []
 
     def single_query(self) -> Query:
         """The query of the text, or of a text with definitions the chosen one."""
-        query = self.query()
-        if isinstance(query, Program):
-            return query.definitions.get(self.statement or "", query.query)
-        return query
+        queries = self.query().queries
+        return queries.get(self.statement, queries[None])
 
     def remember(self) -> None:
         """Put the text at the beginning of the history."""
@@ -280,7 +277,7 @@ class StudioSession:
         of = self.statement if self.statement in query.definitions else None
         known = (self.text, id(events), of)
         if self._studied is None or self._studied[0] != known:
-            self._studied = known, StudiedPart(query.definitions, query.query, events.table, of, **events.roles)
+            self._studied = known, StudiedPart(query.queries, events.table, of, **events.roles)
         part = self._studied[1]
         here = copy_context()
         # A push that is ended could not go on, so within pushes nothing is looked at.

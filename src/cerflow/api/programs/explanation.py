@@ -17,12 +17,11 @@ _QUERY = "the query"
 
 
 def explain_program(
-    definitions: Mapping[str, Query], query: Query, schemas: Mapping[str | None, Schema], format: ExplainFormat
+    queries: Mapping[str | None, Query], schemas: Mapping[str | None, Schema], format: ExplainFormat
 ) -> str:
     """The explanation in the formats of `Query.explain`; as a picture the graph of the statements and streams."""
-    queries: dict[str | None, Query] = dict([*definitions.items(), (None, query)])
     if format in PICTURE_FORMATS:
-        return picture(program_diagram(definitions, query), format, title="program")
+        return picture(program_diagram(queries), format, title="program")
     if format == "boxes":
         raise PictureError("a program is not drawn as boxes; its definitions and its query are, each separately")
     explained = {name: each.explain(format, schemas.get(name)) for name, each in queries.items()}
@@ -43,14 +42,13 @@ def _reads(query: Query) -> list[str]:
     return list(dict.fromkeys(query.tree.streams)) or ["the input"]
 
 
-def program_diagram(definitions: Mapping[str, Query], query: Query) -> Diagram:
+def program_diagram(queries: Mapping[str | None, Query]) -> Diagram:
     """The graph of the streams and of the statements that read them; the last query has a double frame."""
-    statements: dict[str | None, Query] = dict([*definitions.items(), (None, query)])
-    inputs = {stream for each in statements.values() for stream in _reads(each)} - set(definitions)
-    names = [*sorted(inputs), *statements]
+    inputs = {stream for each in queries.values() for stream in _reads(each)} - {name or "" for name in queries}
+    names = [*sorted(inputs), *queries]
     return Diagram(
         "program",
         "n",
-        [Vertex(name or _QUERY, ends=name is None, box=name in statements) for name in names],
-        [Arrow(names.index(stream), names.index(name)) for name, each in statements.items() for stream in _reads(each)],
+        [Vertex(name or _QUERY, ends=name is None, box=name in queries) for name in names],
+        [Arrow(names.index(stream), names.index(name)) for name, each in queries.items() for stream in _reads(each)],
     )

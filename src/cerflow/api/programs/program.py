@@ -84,10 +84,12 @@ class Program:
         with Located(text):
             check_statements(tree)
         names = {d.name for d in tree.definitions}
-        self.definitions: Mapping[str, Query] = {
+        #: The definitions by name, and last the query under no name (for other parts of cerflow).
+        self.queries: dict[str | None, Query] = {
             d.name: Query(_plain(d.select, names), text=text) for d in tree.definitions
         }
-        self.query = Query(_plain(tree.query, names), text=text)
+        self.definitions: Mapping[str, Query] = {str(name): query for name, query in self.queries.items()}
+        self.query = self.queries[None] = Query(_plain(tree.query, names), text=text)
 
     def __repr__(self) -> str:
         return f"<Program {show(self.tree)}>"
@@ -96,7 +98,7 @@ class Program:
         """A picture of the streams and the statements that read them; for ``theme`` and errors see `Query.to_svg`."""
         from cerflow.api.programs.explanation import program_diagram
 
-        return picture(program_diagram(self.definitions, self.query), "svg", title="program", theme=theme)
+        return picture(program_diagram(self.queries), "svg", title="program", theme=theme)
 
     def _repr_html_(self) -> str:
         return shown_or_told(self.to_svg)
@@ -116,16 +118,15 @@ class Program:
 
     def _used(self) -> set[str]:
         used: set[str] = set(self.query.tree.streams)
-        for name, query in reversed([*self.definitions.items()]):
+        for name in reversed(self.queries):
             if name in used:
-                used.update(query.tree.streams)
+                used.update(self.queries[name].tree.streams)
         return used
 
     def plan(self, events: Schema) -> ProgramPlan:
         """The program made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
         used = self._used()
-        queries: dict[str | None, Query] = {n: query for n, query in self.definitions.items() if n in used}
-        queries[None] = self.query
+        queries = {name: query for name, query in self.queries.items() if name is None or name in used}
         events = events.reading(attributes_in(self.tree))
         with Located(self.text):
             return ProgramPlan.of(statements_for(queries, events), events)
@@ -227,7 +228,7 @@ class Program:
     def check(self, schema: Schema | None = None) -> None:
         """Whether the engine can evaluate all statements (on events of a schema); raises as `Query.check`."""
         if schema is None:
-            for query in (*self.definitions.values(), self.query):
+            for query in self.queries.values():
                 query.check()
             return
         for statement in self.plan(schema).statements:
@@ -239,12 +240,12 @@ class Program:
         """Warnings of probable mistakes: definitions that no statement reads, and all warnings of `Query.warnings`."""
         schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         found = [self._unused_warning(definition) for definition in self.unused]
-        for name, query in (*self.definitions.items(), (None, self.query)):
+        for name, query in self.queries.items():
             found += query.warnings(schemas.get(name), times)
         return tuple(found)
 
     def _unused_warning(self, definition: Definition) -> QueryWarning:
-        given = {name for query in (*self.definitions.values(), self.query) for name in query.tree.streams}
+        given = {name for query in self.queries.values() for name in query.tree.streams}
         near = nearest(definition.name, given - self.definitions.keys())
         hint = f"; did you mean FROM {near}?" if near else "; FROM names the streams that a query reads"
         warning = QueryWarning(f"nothing reads the definition '{definition.name}'{hint}", span=definition.span)
@@ -254,7 +255,7 @@ class Program:
 
     def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
         """Give the warnings about the unit of ``times`` (see `Query.warnings`) as Python warnings."""
-        for query in (*self.definitions.values(), self.query):
+        for query in self.queries.values():
             query.warn_of_times(schema, times)
 
     def trace(
@@ -273,7 +274,7 @@ class Program:
         from cerflow.api.programs.studied import studied
         from cerflow.look.studying.tracing import Trace
 
-        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, until=until, **roles)
+        query, sample = studied(self.queries, events, of, sequence=sequence, until=until, **roles)
         with Located(self.text):
             return Trace(query.tree, sample)
 
@@ -291,7 +292,7 @@ class Program:
         from cerflow.api.programs.studied import studied
         from cerflow.look.studying.why_not import why_not
 
-        query, sample = studied(self.definitions, self.query, events, of, sequence=sequence, until=until, **roles)
+        query, sample = studied(self.queries, events, of, sequence=sequence, until=until, **roles)
         with Located(self.text):
             return why_not(query.tree, sample, chosen)
 
@@ -300,7 +301,7 @@ class Program:
         from cerflow.api.programs.explanation import explain_program
 
         schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
-        return explain_program(self.definitions, self.query, schemas, format)
+        return explain_program(self.queries, schemas, format)
 
 
 def _plain(select: Select, names: set[str]) -> Select:

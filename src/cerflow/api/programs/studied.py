@@ -24,8 +24,7 @@ from cerflow.look.studying.samples import StudiedEvents
 
 
 def studied(
-    definitions: Mapping[str, Query],
-    query: Query,
+    queries: Mapping[str | None, Query],
     events: Any,
     of: str | None,
     *,
@@ -37,7 +36,7 @@ def studied(
 
     Raises as `Program.match`, and `InputError` for a definition that is not there.
     """
-    statements, schema, table = _prepared(definitions, query, events, of, sequence, roles)
+    statements, schema, table = _prepared(queries, events, of, sequence, roles)
     clock = None if until is None else clock_time(until, schema)[0].as_py()
     read, by_clock = merged_events(statements, schema, table, clock)
     last = statements[-1]
@@ -53,9 +52,9 @@ class StudiedPart:
     """
 
     def __init__(
-        self, definitions: Mapping[str, Query], query: Query, events: Any, of: str | None, **roles: Unpack[EventRoles]
+        self, queries: Mapping[str | None, Query], events: Any, of: str | None, **roles: Unpack[EventRoles]
     ) -> None:
-        self._statements, schema, table = _prepared(definitions, query, events, of, None, roles)
+        self._statements, schema, table = _prepared(queries, events, of, None, roles)
         self.query, self.schema = self._statements[-1].query, self._statements[-1].schema
         self._parts = merged_parts(self._statements, schema, table, limits.STUDIO_PUSHED_ROWS)
         self._read: list[pa.Table] = []
@@ -77,19 +76,16 @@ class StudiedPart:
 
 
 def _prepared(
-    definitions: Mapping[str, Query], query: Query, events: Any, of: str | None, sequence: str | None, roles: EventRoles
+    queries: Mapping[str | None, Query], events: Any, of: str | None, sequence: str | None, roles: EventRoles
 ) -> tuple[Sequence[Statement], Schema, pa.Table]:
     """The statements down to the one that is looked at, and the events of the input."""
-    if of is not None and of not in definitions:
-        near = nearest(of, definitions)
+    names = [*queries]
+    if of not in names:
+        definitions = [name for name in names if name is not None]
+        near = nearest(str(of), definitions)
         hint = f"did you mean {near}?" if near else f"there are {', '.join(definitions) or 'none'}"
         raise InputError(f"there is no definition '{of}'; {hint}")
-    queries: dict[str | None, Query] = {}
-    for name, one in definitions.items():
-        if name == of:
-            break
-        queries[name] = one
-    queries[of] = query if of is None else definitions[of]
+    queries = {name: queries[name] for name in names[: names.index(of) + 1]}
     table = to_table(events, needed=columns_wanted((one.tree for one in queries.values()), sequence, roles))
     read = {name for one in queries.values() for name in attributes_in(one.tree)}
     schema = schema_of(table.schema, **roles).reading(read)

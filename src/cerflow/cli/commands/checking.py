@@ -80,16 +80,11 @@ def _read(query: Query | Program, inputs: InputOptions, options: ColumnOptions) 
     return events, found.columns.schema(events.table.schema, events.stream)
 
 
-def queries_in(query: Query | Program) -> list[Query]:
-    """A query, or the statements of a program."""
-    return [*query.definitions.values(), query.query] if isinstance(query, Program) else [query]
-
-
 def warn_of_types(query: Query | Program, occurring: Collection[str] | None) -> None:
     """Warn of each type that a query names and that does not occur; None stands for events without types."""
     if occurring is None:
         return
-    for each in queries_in(query):
+    for each in query.queries.values():
         for doubt in each.doubtful_types(occurring):
             warnings.warn(doubt, stacklevel=2)
 
@@ -145,7 +140,7 @@ def _summary_of(query: Query | Program, schema: Schema | None) -> str:
     if isinstance(query, Query):
         return f"ok\n{_summary(query, schema)}"
     parts = ["ok"]
-    for name, each in (*query.definitions.items(), (None, query.query)):
+    for name, each in query.queries.items():
         reads = ", ".join(each.tree.streams) or "the input"
         parts += [f"\n{'query' if name is None else f'definition {name}'}, reads {reads}", _summary(each, None)]
     return "\n".join(parts)

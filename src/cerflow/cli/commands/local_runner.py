@@ -19,7 +19,7 @@ from cerflow.base.array_types import Ints
 from cerflow.base.errors import BadRecordError
 from cerflow.base.nested import root_of
 from cerflow.base.schema import Schema
-from cerflow.cli.commands.checking import queries_in, warn_of_types
+from cerflow.cli.commands.checking import warn_of_types
 from cerflow.cli.commands.request import Request
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
 from cerflow.cli.output.reporting import RunSummary, warn, width_of
@@ -288,7 +288,7 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
     rows = 0
     # The types so far, and the types of the query that no event has had.
     occurring: frozenset[str] | None = frozenset()
-    missing = {name for each in queries_in(query) for name in each.types_named()}
+    missing = {name for each in query.queries.values() for name in each.types_named()}
 
     def tables() -> Iterator[SplitRows]:
         nonlocal rows, occurring, missing

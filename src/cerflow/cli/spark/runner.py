@@ -18,7 +18,7 @@ from cerflow.api.query import Query
 from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.cli.commands.checking import queries_in, warn_of_types
+from cerflow.cli.commands.checking import warn_of_types
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.cli.options import OutputOptions, SparkOptions
 from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
@@ -93,7 +93,7 @@ def _in_files(inputs: Inputs) -> Iterator[Inputs]:
 def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> int:
     """Take out the rows that cannot be used, and write them; returns the number of the other rows."""
     bad_records = request.bad_records
-    types = sorted({name for each in queries_in(query) for name in each.types_named()})
+    types = sorted({name for each in query.queries.values() for name in each.types_named()})
     # Each type costs an expression of Spark, so very many are not looked for.
     looked_for = types if len(types) <= limits.TYPES_LOOKED_FOR and not events.schema.untyped else []
     counts = events.counts(looked_for)
