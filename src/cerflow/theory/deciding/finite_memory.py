@@ -262,10 +262,7 @@ def _measures(transducer: Transducer) -> list[set[int]]:
 
 
 def _windows(transducer: Transducer) -> list[Window]:
-    conditions = [
-        one for t in transducer.transitions for one in (*t.atoms, *(w for write in t.writes for w in write.where))
-    ]
-    return [n.window for one in conditions for n in walk(one) if isinstance(n, InWindow)]
+    return [n.window for tree in expressions_of(transducer) for n in walk(tree) if isinstance(n, InWindow)]
 
 
 #: Expressions that may be stored besides truth values and measures: they have finitely many values.

@@ -11,6 +11,7 @@ next, from which the transitions leave that leave start states; so start states 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -81,16 +82,10 @@ class Schemas:
 
     def embedded(self, automaton: Automaton) -> SingleEnded:
         """An automaton over new states; several start or final states get a common new one."""
-        number: dict[State, int] = {}
-
-        def of(state: State) -> int:
-            if state not in number:
-                number[state] = next(self._numbers)
-            return number[state]
-
-        starts = [of(state) for state in sorted_states(automaton.starts)]
-        transitions = [t.between(of(t.source), of(t.target)) for t in automaton.transitions]
-        finals = [of(state) for state in sorted_states(automaton.finals)]
+        number: dict[State, int] = defaultdict(self._numbers.__next__)
+        starts = [number[state] for state in sorted_states(automaton.starts)]
+        transitions = [t.between(number[t.source], number[t.target]) for t in automaton.transitions]
+        finals = [number[state] for state in sorted_states(automaton.finals)]
         start = starts[0] if len(starts) == 1 else next(self._numbers)
         final = finals[0] if len(finals) == 1 else next(self._numbers)
         transitions += [_epsilon(start, q) for q in starts if q != start]

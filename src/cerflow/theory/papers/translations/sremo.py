@@ -53,11 +53,8 @@ def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SRT:
 
 def registers_of(expression: SremoGiven) -> tuple[str, ...]:
     """``reg(e)`` (004 App. A.2, equation 12): the registers that an expression reads or writes, sorted."""
-    found: set[str] = set()
-    for current in walk(sremo_tree(expression)):
-        if isinstance(current, r.Terminal):
-            found.update(current.registers, condition_labels(current.condition))
-    return tuple(sorted(found))
+    terminals = (n for n in walk(sremo_tree(expression)) if isinstance(n, r.Terminal))
+    return tuple(sorted({x for t in terminals for x in (*t.registers, *condition_labels(t.condition))}))
 
 
 class _SremoCompiler:
