@@ -95,17 +95,16 @@ def _types(parts: Iterable[Condition]) -> set[Condition]:
     return {part for part in parts if isinstance(part, TypeTest)}
 
 
+def windows_before_ticks(transducer: Transducer) -> list[Window]:
+    """The windows after which a run may wait for a tick."""
+    waiting = [t for t in transducer.transitions if reads_tick(t)]
+    roots = [root for t in waiting for root in (*t.atoms, *(asked for write in t.writes for asked in write.where))]
+    return list(dict.fromkeys(n.window for root in roots for n in walk(root) if isinstance(n, InWindow)))
+
+
 def deadlines_of(transducer: Transducer) -> tuple[DurationWindow, ...]:
     """The durations after which a run may wait for a tick."""
-    found = {
-        node.window: None
-        for t in transducer.transitions
-        if reads_tick(t)
-        for root in (*t.atoms, *(condition for write in t.writes for condition in write.where))
-        for node in walk(root)
-        if isinstance(node, InWindow) and isinstance(node.window, DurationWindow)
-    }
-    return tuple(found)
+    return tuple(w for w in windows_before_ticks(transducer) if isinstance(w, DurationWindow))
 
 
 def opened_by(t: Transition, deadlines: tuple[Window, ...]) -> frozenset[int]:

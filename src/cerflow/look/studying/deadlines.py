@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
-from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, reads_tick
+from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, windows_before_ticks
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.events import Event, Stream, Value
 from cerflow.engine.stopping import look
 from cerflow.language.formula import AttributeWindow
-from cerflow.language.node import walk
-from cerflow.logic.conditions.guards import InWindow
 from cerflow.look.studying.samples import StudiedEvents, Substream
 from cerflow.look.studying.wording import Time, time_of
 
@@ -80,16 +78,7 @@ class _Weaving:
         self._woven: dict[Key, list[Event]] = {key: [] for key in parts}
         self._begun: dict[tuple[Key, int], tuple[int, ...]] = {}
         # Any event may reach a deadline at a value of an attribute.
-        self._at_values = tuple(
-            {
-                node.window: None
-                for t in transducer.transitions
-                if reads_tick(t)
-                for atom in t.atoms
-                for node in walk(atom)
-                if isinstance(node, InWindow) and isinstance(node.window, AttributeWindow)
-            }
-        )
+        self._at_values = [w for w in windows_before_ticks(transducer) if isinstance(w, AttributeWindow)]
         self._passed = {key: self._deadlines(transducer, part) for key, part in parts.items()}
         self._reached = {key: self._reached_values(transducer, part) for key, part in parts.items()}
 
