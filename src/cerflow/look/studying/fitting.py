@@ -42,14 +42,8 @@ def fit(select: Select, sample: StudiedEvents, wanted: Wanted) -> Fit | None:
 
     Raises `QueryError` or `UnsupportedQueryError` for queries that cannot be evaluated.
     """
-    strict = select.strategy is Strategy.STRICT
-    plain = replace(
-        _showing_events(select),
-        strategy=Strategy.STRICT if strict else Strategy.ALL,
-        by=(),
-        consume=Consumption.NONE,
-        limit=None,
-    )
+    strategy = Strategy.STRICT if select.strategy is Strategy.STRICT else Strategy.ALL
+    plain = replace(_showing_events(select), strategy=strategy, by=(), consume=Consumption.NONE, limit=None)
     transducer = transducer_of(fitted(plain, sample.schema))
     listed = frozenset(item.label for item in select.projection.items if isinstance(item, LabelItem))
     runs = _MarkedRuns(transducer, wanted, listed)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from cerflow.automata.model.transducer import Transducer
 from cerflow.base.events import Event
 from cerflow.engine.recognize.planning import compile_select, detects_only, fitted
 from cerflow.language.event_kinds import kinds_in
@@ -30,12 +30,13 @@ class Trace:
     def __init__(self, select: Select, sample: StudiedEvents) -> None:
         self.select = select
         self.sample = sample
-        self.transducer = automaton_to_trace(select, sample)
+        # As the engine would use it, with all events marked also where none is reported.
+        shown = replace(select, projection=Projection(ProjectionKind.ALL)) if detects_only(select) else select
+        self.transducer = compile_select(fitted(shown, sample.schema))
         self._moments = moments(self.transducer, sample, substreams_by_key(select, sample.events))
         kinds = kinds_in(select)
         self._runs = {key: SubstreamRuns(self.transducer, part, kinds) for key, part in self._moments.parts.items()}
         self._steps: list[TracedEvent] = []
-        self._behind: tuple[PassedDeadline, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.sample.events)
@@ -49,13 +50,11 @@ class Trace:
             self._steps.append(self._step(self.sample.events[len(self._steps)]))
         return self._steps[position]
 
-    @property
+    @cached_property
     def behind(self) -> tuple[PassedDeadline, ...]:
         """The deadlines that the clock shows to have passed, after all events."""
-        if self._behind is None:
-            _ = self[-1] if len(self) else None
-            self._behind = self._by_clock(len(self))
-        return self._behind
+        _ = self[-1] if len(self) else None
+        return self._by_clock(len(self))
 
     def steps(self) -> Iterator[PassedDeadline | TracedEvent]:
         """All steps in their order: deadlines that pass, and events."""
@@ -139,10 +138,3 @@ def _together(deadline: PassedDeadline | TracedEvent, pause: TracedStep) -> Pass
         detected=pause.detected,
         matches=pause.matches,
     )
-
-
-def automaton_to_trace(select: Select, sample: StudiedEvents) -> Transducer:
-    """The transducer of a query as the engine would use it, with all events marked also where none is reported."""
-    if detects_only(select):
-        select = replace(select, projection=Projection(ProjectionKind.ALL))
-    return compile_select(fitted(select, sample.schema))
