@@ -35,8 +35,7 @@ from cerflow.theory.rewriting.first_order.properties import safe as is_safe
 from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
 from cerflow.theory.rewriting.first_order.safe import to_disjunctive_normal_form as disjunctive_normal_form
 from cerflow.theory.rewriting.first_order.safe import to_safe as safe_form
-from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order
-from cerflow.theory.rewriting.first_order.to_first_order import second_order_to_first_order
+from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order, second_order_to_first_order
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 from cerflow.theory.rewriting.labels import push_down_labels, push_down_renames
 from cerflow.theory.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict, strict_to_sequences
