@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from threading import Lock
@@ -36,29 +36,25 @@ def merged_events(
     The second table has those that the clock detects up to the time ``until``.
     """
     latest = events.column(schema.time)[-1] if schema.time is not None and len(events) else None
-    recognizers = [(statement, _recognizer(statement, memory)) for statement in statements[:-1]]
-
-    def read(merging: Merging, time: Any) -> pa.Table:
-        for statement, recognizer in recognizers:
-            events_read = _define(merging, statement, recognizer, time)
-            if time is None and not merging.found(statement):
-                statement.query.warn_of_no_match(statement.schema, events_read)
-        return merging.read(statements[-1])[0]
-
-    found = read(Merging(events, schema), None)
-    return found, found[:0] if until is None else read(Merging(events[:0], schema, latest), until)
+    definitions = statements[:-1]
+    recognizers = [_recognizer(statement, memory) for statement in definitions]
+    merging = Merging(events, schema)
+    found = _read_by_last(merging, statements, recognizers)
+    for statement in definitions:
+        if not merging.found(statement):
+            statement.query.warn_of_no_match(statement.schema, merging.read(statement)[0])
+    if until is None:
+        return found, found[:0]
+    return found, _read_by_last(Merging(events[:0], schema, latest), statements, recognizers, until)
 
 
 def merged_parts(statements: Sequence[Statement], schema: Schema, events: pa.Table, rows: int) -> Iterator[pa.Table]:
     """The events that the last statement reads, each time those of this many more rows of a whole stream in order."""
     latest = None
-    recognizers = [(statement, _recognizer(statement)) for statement in statements[:-1]]
+    recognizers = [_recognizer(statement) for statement in statements[:-1]]
     for first in range(0, len(events), rows):
         part = events.slice(first, rows)
-        merging = Merging(part, schema, latest)
-        for statement, recognizer in recognizers:
-            _define(merging, statement, recognizer, None)
-        yield merging.read(statements[-1])[0]
+        yield _read_by_last(Merging(part, schema, latest), statements, recognizers)
         latest = None if schema.time is None else part.column(schema.time)[-1]
 
 
@@ -67,17 +63,23 @@ def _recognizer(statement: Statement, memory: int | None = None) -> Recognizer:
     return Recognizer(statement.tree, statement.schema, plan=plan, memory=memory)
 
 
-def _define(merging: Merging, statement: Statement, recognizer: Recognizer, time: Any) -> pa.Table:
-    """Add the matches of a definition, also those that are known at a ``time``; returns the events that it read."""
-    read, places = merging.read(statement)
-    first = recognizer.events
-    try:
-        matches = recognizer.push(read) if time is None else recognizer.advance_over(read, time)
-    except CerflowError as error:
-        error.add_note(f"in the definition '{statement.name}', rows counted among the events that it reads")
-        raise
-    merging.add(statement, matches, places, first)
-    return read
+def _read_by_last(
+    merging: Merging, statements: Sequence[Statement], recognizers: Iterable[Recognizer], time: Any = None
+) -> pa.Table:
+    """The events that the last statement reads, after the matches of the others have been added.
+
+    With a ``time`` those that are known then, too.
+    """
+    for statement, recognizer in zip(statements, recognizers):
+        read, places = merging.read(statement)
+        first = recognizer.events
+        try:
+            matches = recognizer.push(read) if time is None else recognizer.advance_over(read, time)
+        except CerflowError as error:
+            error.add_note(f"in the definition '{statement.name}', rows counted among the events that it reads")
+            raise
+        merging.add(statement, matches, places, first)
+    return merging.read(statements[-1])[0]
 
 
 class ProgramRecognizer:
@@ -174,12 +176,10 @@ class ProgramRecognizer:
 
     def _recognize(self, events: pa.Table, time: Any, latest: pa.Scalar | None) -> Matches:
         """The matches of the last query in events, and then (not None) at a ``time`` that the clock shows."""
+        *definitions, last = self._recognizers
         merging = Merging(events, self._checker.schema, latest)
-        *definitions, last = zip(self._statements, self._recognizers, strict=True)
-        for statement, recognizer in definitions:
-            _define(merging, statement, recognizer, time)
-        read = merging.read(last[0])[0]
-        return last[1].push(read) if time is None else last[1].advance_over(read, time)
+        read = _read_by_last(merging, self._statements, definitions, time)
+        return last.push(read) if time is None else last.advance_over(read, time)
 
     def _wholly(self, recognizers: Sequence[Recognizer], rows: int) -> ExitStack:
         """Where its block fails, let the recognisers go back, if that was foreseen or costs little."""
