@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -166,9 +167,7 @@ def reference_matches(
         first_order=first_order,
     )
     writer = _Writer(select, report, rows, positions)
-    if report.counts:
-        return _Listed(report, writer.table([writer.counted(m) for m in matches]))
-    return _Listed(report, writer.table([writer.listed(match) for match in matches]))
+    return _Listed(report, writer.table(list(map(writer.counted if report.counts else writer.listed, matches))))
 
 
 def is_detected(formula: Formula, complex_event: ComplexEvent, table: pa.Table, schema: Schema) -> bool:
@@ -288,14 +287,14 @@ def _as_time(raw: Time, data_type: pa.DataType) -> Any:
     return pa.scalar(whole, pa.int32()).cast(pa.date32()).as_py()
 
 
+@dataclass(frozen=True)
 class _Writer:
     """Matches of the semantics as rows of the result schema."""
 
-    def __init__(self, select: Select, report: Report, rows: list[dict[str, Any]], positions: bool) -> None:
-        self.select = select
-        self.report = report
-        self.rows = rows
-        self.positions = positions
+    select: Select
+    report: Report
+    rows: list[dict[str, Any]]
+    positions: bool
 
     def table(self, rows: list[dict[str, Any]]) -> pa.Table:
         schema = self.report.schema

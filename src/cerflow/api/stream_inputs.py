@@ -288,14 +288,8 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
 
 def _own_roles(of: Input[Any], common: Roles) -> list[tuple[str, str, str]]:
     """Each role that a column of the input has: what the input calls it, and what it is called in all of them."""
-    found = []
-    if of.constant_type is None:
-        found.append(("type", of.type or common["type"], common["type"]))
-    if "time" in common:
-        found.append(("time", of.time or common["time"], common["time"]))
-    if "sequence" in common:
-        found.append(("sequence", of.sequence or common["sequence"], common["sequence"]))
-    return found
+    own = {"time": of.time, "sequence": of.sequence} | ({"type": of.type} if of.constant_type is None else {})
+    return [(role, own[role] or str(called), str(called)) for role, called in common.items() if role in own]
 
 
 def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:

@@ -87,7 +87,7 @@ def _event(node: f.EventType | f.AnyEvent, _: Sequence[Box]) -> Box:
 
 
 def _not_event(node: f.NotEvent, _: Sequence[Box]) -> Box:
-    filtered = () if node.condition is None else _condition("FILTER", node.condition)
+    filtered = () if node.condition is None else _condition(node.condition)
     name = show(node.event, kinds=False)
     return b.framed(None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad")
 
@@ -114,13 +114,17 @@ def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
 # -- lines at boxes
 
 
-def _condition(word: str, condition: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
-    first, *rest = shortened(show(condition), _LETTERS, _LINES)
-    return ((f"{word} ", "cf-bold"), (first, "")), *(((" " * (len(word) + 1) + line, ""),) for line in rest)
+def _clause(word: str, text: str, most: int, indent: int) -> tuple[tuple[tuple[str, str], ...], ...]:
+    first, *rest = shortened(text, _LETTERS, most)
+    return ((f"{word} ", "cf-bold"), (first, "")), *(((" " * indent + line, ""),) for line in rest)
+
+
+def _condition(condition: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
+    return _clause("FILTER", show(condition), _LINES, len("FILTER "))
 
 
 def _filter(node: f.Filter, below: Sequence[Box]) -> Box:
-    return b.with_lines(below[0], (), _condition("FILTER", node.condition))
+    return b.with_lines(below[0], (), _condition(node.condition))
 
 
 def _as(node: f.As, below: Sequence[Box]) -> Box:
@@ -205,11 +209,7 @@ def _select(node: Select, below: Sequence[Box]) -> Box:
         "CONSUME BY": "" if node.consume is Consumption.NONE else str(node.consume),
         "LIMIT": "" if node.limit is None else str(node.limit),
     }
-    lines = {word: shortened(text, _LETTERS, 3) for word, text in clauses.items() if text}
-    shown = {
-        word: (((f"{word} ", "cf-bold"), (first, "")), *(((f"  {line}", ""),) for line in rest))
-        for word, (first, *rest) in lines.items()
-    }
+    shown = {word: _clause(word, text, 3, 2) for word, text in clauses.items() if text}
     head = [line for word in ("SELECT", "FROM") for line in shown.get(word, ())]
     foot = [line for word in ("PARTITION BY", "CONSUME BY", "LIMIT") for line in shown.get(word, ())]
     return b.framed(box, tuple(head), tuple(foot))
