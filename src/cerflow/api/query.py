@@ -5,57 +5,43 @@ Queries are read and checked often where nothing is matched, so the engine is im
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import partial
 from html import escape
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import pyarrow as pa
 
+from cerflow.api.checked_query import CheckedQuery, Language, Reading
 from cerflow.api.stream_inputs import EventRoles, schema_of
 from cerflow.base.errors import (
     ArgumentError,
     Located,
     QueryError,
     QuerySyntaxError,
-    QueryWarning,
-    Span,
     UnsupportedQueryError,
     at_least_one,
-    expect,
-    warn,
 )
 from cerflow.base.event_tables import supposed, to_table, unknown_types
 from cerflow.base.schema import Schema
 from cerflow.base.units import TimeUnit
-from cerflow.language.automaton import AutomatonFormula
-from cerflow.language.builder.formulas import FormulaExpr
-from cerflow.language.builder.sremo import SremoExpr
-from cerflow.language.event_kinds import with_kinds
-from cerflow.language.formula import AnyEvent, DurationWindow, Formula, NotEvent, Strategy, positions_alone
+from cerflow.language.formula import DurationWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
 from cerflow.language.select import Select
-from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
+from cerflow.language.sremo import Sremo
 from cerflow.language.sremo_parser import parse_sremo
-from cerflow.logic.analysis.checks import check_query
 from cerflow.logic.analysis.columns import attributes_in, columns_named
-from cerflow.logic.analysis.event_types import types_named_in
-from cerflow.logic.analysis.scopes import relation_names
 from cerflow.logic.analysis.types import check_types
-from cerflow.logic.rewriting.rebuild import names_of
 from cerflow.look.pictures.targets import picture, shown_or_told
 
 if TYPE_CHECKING:
-    from cerflow.api.query_warnings import Warner
     from cerflow.engine.events.records import BadRecordPolicy
     from cerflow.engine.matches.matches import Matches
     from cerflow.engine.matches.unfolding import Part
-    from cerflow.engine.recognize.plan import Plan, Plans
     from cerflow.engine.recognize.recognizer import Recognizer
     from cerflow.look.explaining.facts import ExplainFormat
     from cerflow.look.pictures.svg import Theme
@@ -65,8 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_TEXT", "Language", "Query", "Reading", "as_query_text", "parse"]
 
-Language = Literal["ceql", "sremo"]
-Reading = Literal["second-order", "first-order"]
 Runner = Literal["engine", "semantics"]
 
 NO_TEXT = "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
@@ -105,62 +89,13 @@ def as_query_text(query: Query) -> str:
     raise UnsupportedQueryError(NO_TEXT)
 
 
-class Query:
+class Query(CheckedQuery):
     """A query, checked as far as that is possible without knowing the events.
 
     A formula is a query for all its matches; an expression e of SREMO is the query ``SELECT * WHERE SREMO(e)``.
     ``tree`` is what is evaluated, ``text`` what it was read from (None for trees built in Python), and ``language`` the
     language of that text. Raises `QueryError` for labels that are unknown or not bound.
     """
-
-    def __init__(
-        self,
-        tree: Select | Formula | Sremo | FormulaExpr | SremoExpr,
-        *,
-        text: str | None = None,
-        reading: Reading = "second-order",
-        language: Language = "ceql",
-    ) -> None:
-        if reading not in ("second-order", "first-order"):
-            raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
-        if isinstance(tree, FormulaExpr | SremoExpr):
-            tree = tree.tree
-        expect(tree, (Select, Formula, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
-        if isinstance(tree, Sremo):
-            tree = Regular(tree, span=tree.span)
-        if isinstance(tree, Formula):
-            tree = Select(tree)
-        tree = with_kinds(with_fields(names_told_apart(tree)))
-        if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
-            raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
-        self.text = text
-        self.reading = reading
-        self.language = language
-        self.written = tree
-        self._refused: UnsupportedQueryError | None = None
-        with Located(text):
-            self._tree = tree if reading == "second-order" else self._from_first_order(tree)
-            if self._refused is None:
-                check_query(self._tree)
-
-    def _from_first_order(self, tree: Select) -> Select:
-        from cerflow.theory.rewriting.first_order import reading
-
-        reading.check_query_of_sets(tree)
-        try:
-            return reading.query_from_first_order(tree)
-        except UnsupportedQueryError as error:
-            self._refused = error
-            # The columns are the same, and no more is asked of it.
-            return replace(tree, formula=positions_alone(tree.formula))
-
-    @property
-    def tree(self) -> Select:
-        """What is evaluated; raises `UnsupportedQueryError` if the engine cannot evaluate the first-order reading."""
-        if self._refused is not None:
-            with Located(self.text):
-                raise self._refused
-        return self._tree
 
     @property
     def queries(self) -> dict[str | None, Query]:
@@ -192,18 +127,6 @@ class Query:
         if strategy not in list(Strategy):
             raise ArgumentError(f"strategy must be one of {', '.join(Strategy)}, not {strategy!r}")
         return cls(as_query(automaton, detect, within, partition_by, Strategy(strategy)))
-
-    @cached_property
-    def _plans(self) -> Plans:
-        from cerflow.engine.recognize.plan import Plans
-
-        return Plans(self.tree)
-
-    def __repr__(self) -> str:
-        return f"<Query {show(self.written)}>"
-
-    def __str__(self) -> str:
-        return show(self.written)
 
     def _repr_html_(self) -> str:
         text = show(self.written) if self.text is None else dedent(self.text).strip()
@@ -355,20 +278,6 @@ class Query:
         none = partial(self.warn_of_no_match, schema, table)
         return Matches(parts, plan.report, plan.limit, stream=table, tell_none=none)
 
-    @property
-    def labels_beside_types(self) -> set[str]:
-        """The labels that EVENT gives an event whose type has such a name (for other parts of cerflow).
-
-        Where no event has such a type, EVENT is one step of the automaton.
-        """
-        reads_all = any(isinstance(node, AnyEvent | NotEvent) for node in walk(self._tree))
-        return names_of(self._tree) - relation_names(self._tree) if reads_all else set()
-
-    def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
-        """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
-        with Located(self.text):
-            return self._plans.plan(schema, position, positions)
-
     def recognizer(
         self,
         schema: pa.Schema,
@@ -402,76 +311,6 @@ class Query:
         with Located(self.text):
             self._plans.check(events)
             return Report(self._tree, events, positions=positions, position=None).schema
-
-    def check(self, schema: Schema | None = None) -> None:
-        """Whether the engine can evaluate the query (on events of a schema).
-
-        Raises `QueryError` or `UnsupportedQueryError`, with the place.
-        """
-        schema = _read_by(self._tree, schema)
-        with Located(self.text):
-            if schema is None:
-                self._plans.transducer()
-            else:
-                self._plans.plan(schema)
-
-    def keys_kept(self, schema: Schema | None = None) -> str | None:
-        """Why keys with partial matches are remembered for good, and what can be done; None if they are forgotten.
-
-        Raises as `check`.
-        """
-        from cerflow.engine.slices.division import keys_kept
-
-        schema = _read_by(self._tree, schema)
-        with Located(self.text):
-            transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
-        return keys_kept(self.tree, transducer, schema)
-
-    def warnings(
-        self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
-    ) -> tuple[QueryWarning, ...]:
-        """Warnings of probable mistakes: parts that can never match, branches of OR that add nothing,
-        values of events that are remembered for good.
-
-        ``times``, the least and the greatest time of the events, may show that numbers look like another unit than the
-        default; this warning appears if no unit was given and the query has a window of time. Warnings are certain for
-        all events (of a schema) and are found within a fraction of a second, so there may be further mistakes. The
-        window counts if it is one of events. Raises `QueryError` if the query does not fit the schema.
-        """
-        schema = _read_by(self._tree, schema)
-        if self._refused is not None:
-            return ()
-        with Located(self.text):
-            if schema is not None:
-                self._plans.check(schema)
-            return self._warner.warnings(schema, times)
-
-    @cached_property
-    def _warner(self) -> Warner:
-        from cerflow.api.query_warnings import Warner
-
-        # The user has not written the branches that safe forms have.
-        branches = self.reading == "second-order"
-        span = self.written.formula.span
-        return Warner(self._tree, self.text, span, lambda: self._plans.transducer(), branches=branches)
-
-    def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
-        """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
-        for warning in self._warner.of_times(schema, times):
-            warn(warning)
-
-    def types_named(self) -> dict[str, Span | None]:
-        """The types of events that the query names, each with its first place (for other parts of cerflow)."""
-        return types_named_in(self._tree)
-
-    def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[QueryWarning]:
-        """A warning for each type that the query names and that is not among those of the events."""
-        return self._warner.of_types(occurring, where)
-
-    def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
-        """Give Python warnings that may explain why nothing matches: see `match`."""
-        for warning in self._warner.of_no_match(schema, events):
-            warn(warning)
 
     def trace(
         self, events: Any, *, sequence: str | None = None, until: Any = None, **roles: Unpack[EventRoles]
@@ -530,7 +369,7 @@ class Query:
         """
         from cerflow.look.explaining.facts import explain_query
 
-        schema = _read_by(self._tree, schema)
+        schema = self._read_by(schema)
         with Located(self.text):
             return explain_query(
                 self.written,
@@ -541,14 +380,6 @@ class Query:
                 schema=schema,
                 refused=self._refused,
             )
-
-
-def _read_by(tree: Select, schema: Schema | None) -> Schema | None:
-    """The schema with the nested attributes that a query reads; raises `ArgumentError` for anything but a schema."""
-    if schema is None:
-        return None
-    expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
-    return schema.reading(attributes_in(tree))
 
 
 def _from_text(text: str, language: Language, reading: Reading) -> Query:

@@ -1,0 +1,245 @@
+"""A query before it meets events: what it is, whether it can be evaluated, and probable mistakes in it.
+
+Queries are read and checked often where nothing is matched, so the engine is imported by the methods that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+
+from cerflow.base import limits
+from cerflow.base.errors import (
+    ArgumentError,
+    Located,
+    QueryError,
+    QueryWarning,
+    Span,
+    UnsupportedQueryError,
+    expect,
+    warn,
+)
+from cerflow.base.schema import Schema
+from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.builder.formulas import FormulaExpr
+from cerflow.language.builder.sremo import SremoExpr
+from cerflow.language.event_kinds import with_kinds
+from cerflow.language.formula import AnyEvent, CountWindow, DurationWindow, Formula, NotEvent, positions_alone
+from cerflow.language.node import walk
+from cerflow.language.printer import show
+from cerflow.language.select import Select
+from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
+from cerflow.logic.analysis.checks import check_query
+from cerflow.logic.analysis.columns import attributes_in
+from cerflow.logic.analysis.event_types import doubtful_types, types_named_in
+from cerflow.logic.analysis.scopes import relation_names
+from cerflow.logic.rewriting.rebuild import names_of
+
+if TYPE_CHECKING:
+    from cerflow.engine.recognize.plan import Plan, Plans
+    from cerflow.theory.deciding.remarks import Remark
+
+Language = Literal["ceql", "sremo"]
+Reading = Literal["second-order", "first-order"]
+
+
+class CheckedQuery:
+    """What `Query` is without events; see there."""
+
+    def __init__(
+        self,
+        tree: Select | Formula | Sremo | FormulaExpr | SremoExpr,
+        *,
+        text: str | None = None,
+        reading: Reading = "second-order",
+        language: Language = "ceql",
+    ) -> None:
+        if reading not in ("second-order", "first-order"):
+            raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+        if isinstance(tree, FormulaExpr | SremoExpr):
+            tree = tree.tree
+        expect(tree, (Select, Formula, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
+        if isinstance(tree, Sremo):
+            tree = Regular(tree, span=tree.span)
+        if isinstance(tree, Formula):
+            tree = Select(tree)
+        tree = with_kinds(with_fields(names_told_apart(tree)))
+        if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
+            raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
+        self.text = text
+        self.reading = reading
+        self.language = language
+        self.written = tree
+        self._refused: UnsupportedQueryError | None = None
+        #: The schemas for which it was asked why nothing matches.
+        self._explained: list[Schema] = []
+        with Located(text):
+            self._tree = tree if reading == "second-order" else self._from_first_order(tree)
+            if self._refused is None:
+                check_query(self._tree)
+
+    def _from_first_order(self, tree: Select) -> Select:
+        from cerflow.theory.rewriting.first_order import reading
+
+        reading.check_query_of_sets(tree)
+        try:
+            return reading.query_from_first_order(tree)
+        except UnsupportedQueryError as error:
+            self._refused = error
+            # The columns are the same, and no more is asked of it.
+            return replace(tree, formula=positions_alone(tree.formula))
+
+    @property
+    def tree(self) -> Select:
+        """What is evaluated; raises `UnsupportedQueryError` if the engine cannot evaluate the first-order reading."""
+        if self._refused is not None:
+            with Located(self.text):
+                raise self._refused
+        return self._tree
+
+    @cached_property
+    def _plans(self) -> Plans:
+        from cerflow.engine.recognize.plan import Plans
+
+        return Plans(self.tree)
+
+    def __repr__(self) -> str:
+        return f"<Query {show(self.written)}>"
+
+    def __str__(self) -> str:
+        return show(self.written)
+
+    @property
+    def labels_beside_types(self) -> set[str]:
+        """The labels that EVENT gives an event whose type has such a name (for other parts of cerflow).
+
+        Where no event has such a type, EVENT is one step of the automaton.
+        """
+        reads_all = any(isinstance(node, AnyEvent | NotEvent) for node in walk(self._tree))
+        return names_of(self._tree) - relation_names(self._tree) if reads_all else set()
+
+    def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
+        """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
+        with Located(self.text):
+            return self._plans.plan(schema, position, positions)
+
+    def check(self, schema: Schema | None = None) -> None:
+        """Whether the engine can evaluate the query (on events of a schema).
+
+        Raises `QueryError` or `UnsupportedQueryError`, with the place.
+        """
+        schema = self._read_by(schema)
+        with Located(self.text):
+            if schema is None:
+                self._plans.transducer()
+            else:
+                self._plans.plan(schema)
+
+    def keys_kept(self, schema: Schema | None = None) -> str | None:
+        """Why keys with partial matches are remembered for good, and what can be done; None if they are forgotten.
+
+        Raises as `check`.
+        """
+        from cerflow.engine.slices.division import keys_kept
+
+        schema = self._read_by(schema)
+        with Located(self.text):
+            transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
+        return keys_kept(self.tree, transducer, schema)
+
+    def warnings(
+        self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
+    ) -> tuple[QueryWarning, ...]:
+        """Warnings of probable mistakes: parts that can never match, branches of OR that add nothing,
+        values of events that are remembered for good.
+
+        ``times``, the least and the greatest time of the events, may show that numbers look like another unit than the
+        default; this warning appears if no unit was given and the query has a window of time. Warnings are certain for
+        all events (of a schema) and are found within a fraction of a second, so there may be further mistakes. The
+        window counts if it is one of events. Raises `QueryError` if the query does not fit the schema.
+        """
+        from cerflow.engine.recognize.planning import detects_only, transducer_of
+        from cerflow.logic.rewriting.gaps import with_windows_of_gaps
+        from cerflow.theory.deciding.remarks import kept_for_good, remarks
+
+        schema = self._read_by(schema)
+        if self._refused is not None:
+            return ()
+        with Located(self.text):
+            if schema is not None:
+                self._plans.check(schema)
+            tree = self._tree
+            formula = tree.formula if schema is None else with_fields(tree.formula, schema.attributes)
+            # The user has not written the branches that safe forms have.
+            branches = self.reading == "second-order"
+            found = remarks(formula, window=self._counted_window, branches=branches, schema=schema)
+            if sum(1 for _ in walk(tree.formula)) <= limits.REMARK_OPTIMISED_NODES and tree.window is None:
+                with suppress(UnsupportedQueryError):
+                    bounded = with_windows_of_gaps(tree, schema)
+                    transducer = self._plans.transducer() if bounded is tree else transducer_of(bounded)
+                    found += kept_for_good(transducer, detecting=detects_only(tree))
+            doubts = () if schema is None or times is None else self._doubtful_times(schema, times)
+            return (*self._of_remarks(found), *doubts)
+
+    @property
+    def _counted_window(self) -> CountWindow | None:
+        return self._tree.window if isinstance(self._tree.window, CountWindow) else None
+
+    def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
+        """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
+        for warning in self._doubtful_times(schema, times):
+            warn(warning)
+
+    def _doubtful_times(self, schema: Schema, times: tuple[float | None, float | None]) -> Iterator[QueryWarning]:
+        window = next((node for node in walk(self._tree) if isinstance(node, DurationWindow)), None)
+        text = None if window is None else schema.doubtful_unit(*times)
+        if window is not None and text is not None:
+            yield self._placed(QueryWarning(text, span=window.span))
+
+    def types_named(self) -> dict[str, Span | None]:
+        """The types of events that the query names, each with its first place (for other parts of cerflow)."""
+        return types_named_in(self._tree)
+
+    def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[QueryWarning]:
+        """A warning for each type that the query names and that is not among those of the events."""
+        # The events of a definition, which is read as a stream, have its name as their type.
+        asked = {name: span for name, span in self.types_named().items() if name not in self._tree.streams}
+        return doubtful_types(asked, occurring, self.text, where=where)
+
+    def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
+        """Give Python warnings that may explain why nothing matches, those that are certain once for a schema.
+
+        See `Query.match`.
+        """
+        occurring = schema.types_in(events) if len(events) and self.types_named() else None
+        for doubt in () if occurring is None else self.doubtful_types(occurring):
+            warn(doubt)
+        if schema in self._explained or sum(1 for _ in walk(self._tree)) > limits.REMARK_NODES:
+            return
+        from cerflow.theory.deciding.remarks import remarks_on_no_match
+
+        self._explained.append(schema)
+        formula = with_fields(self._tree.formula, schema.attributes)
+        for warning in self._of_remarks(remarks_on_no_match(formula, window=self._counted_window, schema=schema)):
+            warn(warning)
+
+    def _of_remarks(self, found: Iterable[Remark]) -> Iterator[QueryWarning]:
+        for remark in found:
+            yield self._placed(QueryWarning(remark.text, span=remark.span or self.written.formula.span))
+
+    def _placed(self, warning: QueryWarning) -> QueryWarning:
+        if self.text is not None:
+            warning.with_source(self.text)
+        return warning
+
+    def _read_by(self, schema: Schema | None) -> Schema | None:
+        """The schema with the nested attributes that the query reads; raises `ArgumentError` for anything else."""
+        if schema is None:
+            return None
+        expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
+        return schema.reading(attributes_in(self._tree))
