@@ -10,7 +10,7 @@ from typing import Any, Generic, NotRequired, TypedDict, TypeVar
 
 import pyarrow as pa
 
-from cerflow.base.errors import ArgumentError, InputError, expect, nearest
+from cerflow.base.errors import ArgumentError, InputError, did_you_mean, expect
 from cerflow.base.event_tables import supposed, to_table, unknown_types
 from cerflow.base.schema import UNTYPED, Schema, kind_of
 from cerflow.base.units import MICROSECONDS, TimeUnit, check_unit, finest
@@ -261,7 +261,9 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
     new = {column: column for column in columns}
     for old, wanted in of.rename.items():
         if old not in new:
-            raise InputError(f"the column '{old}', which is to be renamed, is not in {where}{_hint(old, columns)}")
+            raise InputError(
+                f"the column '{old}', which is to be renamed, is not in {where}{did_you_mean(old, columns)}"
+            )
         new[old] = wanted
     for role, own, called in _own_roles(of, common):
         if own not in new and role == "type" and of.type is None and called in ("type", UNTYPED):
@@ -269,7 +271,7 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
         if own == called and own not in new and own.partition(".")[0] in new:
             continue  # a field of a struct, which the schema knows
         if own not in new:
-            raise InputError(f"the {role} column '{own}' is not in {where}{_hint(own, columns)}")
+            raise InputError(f"the {role} column '{own}' is not in {where}{did_you_mean(own, columns)}")
         if new[own] not in (own, called):
             raise InputError(f"'{own}' of {where} has a role and is called '{called}'; it cannot be '{new[own]}' too")
         new[own] = called
@@ -361,8 +363,3 @@ def _wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 def _is_text(data_type: pa.DataType) -> bool:
     return bool(pa.types.is_string(data_type) or pa.types.is_large_string(data_type))
-
-
-def _hint(name: str, columns: Sequence[str]) -> str:
-    near = nearest(name, columns)
-    return f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(columns)}"

@@ -29,7 +29,7 @@ import difflib
 import operator
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 __all__ = [
@@ -278,6 +278,12 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
     by_folded = {n.casefold(): n for n in reversed(names)}
     found = difflib.get_close_matches(name.casefold(), list(by_folded), n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
+
+
+def did_you_mean(name: str, known: Collection[str], what: str = "columns") -> str:
+    """The end of a message about a name that does not exist: the one that may be meant, or else all that exist."""
+    near = nearest(name, known)
+    return f"; did you mean '{near}'?" if near else f"; the {what} are {', '.join(known)}"
 
 
 class Located:

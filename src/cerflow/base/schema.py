@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of, plain_type
 from cerflow.base.complex_events import UNNAMED
-from cerflow.base.errors import InputError, expect, nearest
+from cerflow.base.errors import InputError, did_you_mean, expect
 from cerflow.base.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
 from cerflow.base.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 
@@ -135,9 +135,7 @@ class Schema:
         names = self.columns.names
         for role, name in (("type", self.type), ("time", self.time), ("stream", self.stream)):
             if name is not None and name not in names:
-                near = nearest(name, names)
-                hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
-                raise InputError(f"the {role} column '{name}' is not in the input{hint}")
+                raise InputError(f"the {role} column '{name}' is not in the input{did_you_mean(name, names)}")
         doubles = sorted({n for n in names if names.count(n) > 1})
         if doubles:
             raise InputError(f"the input has more than one column called '{doubles[0]}'")

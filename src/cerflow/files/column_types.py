@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
-from cerflow.base.errors import InputError, nearest
+from cerflow.base.errors import InputError, did_you_mean
 from cerflow.files import conversion as c
 
 #: The types that a user may give a column.
@@ -264,6 +264,4 @@ def type_named(name: str) -> pa.DataType:
     """The type of a column that a user says; raises InputError for any other word."""
     if name in _TYPES:
         return _TYPES[name]
-    near = nearest(name, _TYPES)
-    hint = f"did you mean '{near}'?" if near else f"the types are {', '.join(_TYPES)}"
-    raise InputError(f"there is no column type '{name}'; {hint}")
+    raise InputError(f"there is no column type '{name}'{did_you_mean(name, _TYPES, 'types')}")

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from cerflow.api.stream_inputs import EventRoles, Input, Roles, column_names, fitted_table, free_name, schema_of
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
-from cerflow.base.errors import InputError, nearest
+from cerflow.base.errors import InputError, did_you_mean
 from cerflow.base.nested import is_nested, joined, parts_of, root_of
 from cerflow.base.schema import UNTYPED, Schema
 from cerflow.base.units import TimeUnit
@@ -386,8 +386,7 @@ def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:
         asked = [plan for plan in plans if column in plan.one.events.column_types]
         known = {name: None for plan in asked for name in plan.names}
         if known and column not in known:
-            near = nearest(column, known)
-            hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(known)}"
+            hint = did_you_mean(column, known)
             raise InputError(f"the column '{column}', whose type is given, is not in the input{hint}")
 
 

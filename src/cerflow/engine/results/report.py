@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from cerflow.base.errors import ArgumentError, expect, nearest
+from cerflow.base.errors import ArgumentError, did_you_mean, expect
 from cerflow.base.nested import is_nested, unnested
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import readable, shows_events
@@ -222,9 +222,7 @@ class Report:
         names = [field.name for field in fields]
         for name in columns or ():
             if name not in names:
-                near = nearest(name, names)
-                hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(names)}"
-                raise ArgumentError(f"the result has no column '{name}'{hint}")
+                raise ArgumentError(f"the result has no column '{name}'{did_you_mean(name, names)}")
         return pa.schema([field for field in fields if columns is None or field.name in columns])
 
 

@@ -20,7 +20,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.complex_events import UNNAMED
-from cerflow.base.errors import InputError, nearest
+from cerflow.base.errors import InputError, did_you_mean
 from cerflow.base.schema import HIDDEN_TYPES
 from cerflow.base.units import TimeUnit
 from cerflow.look.viewing.match_events import EXTENT, MatchEvents, is_list, match_events
@@ -174,9 +174,7 @@ def _lanes(table: pa.Table, stream: ViewedStream, used: Ints, said: list[str]) -
         if stream.events is None and missing:
             continue
         for name in missing:
-            near = nearest(name, table.column_names)
-            hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(table.column_names)}"
-            raise InputError(f"there is no column '{name}' for lanes{hint}")
+            raise InputError(f"there is no column '{name}' for lanes{did_you_mean(name, table.column_names)}")
         values = [one_array(table.column(name)) for name in names]
         column = values[0] if len(values) == 1 else pc.coalesce(*(value.cast(pa.string()) for value in values))
         codes, texts = text_codes(column)

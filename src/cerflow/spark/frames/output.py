@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from cerflow.base import limits
-from cerflow.base.errors import ArgumentError, InputError, OutputError, nearest
+from cerflow.base.errors import ArgumentError, InputError, OutputError, did_you_mean
 from cerflow.spark.frames.schemas import in_backticks
 from cerflow.spark.worker import run_own_python
 
@@ -65,9 +65,7 @@ def check_partition_columns(frame: DataFrame, partition_by: Sequence[str]) -> No
     types = {field.name: field.dataType for field in frame.schema.fields}
     for name in partition_by:
         if name not in types:
-            near = nearest(name, types)
-            hint = f"; did you mean '{near}'?" if near else f"; the columns are {', '.join(types)}"
-            raise InputError(f"the result has no column '{name}' to partition by{hint}")
+            raise InputError(f"the result has no column '{name}' to partition by{did_you_mean(name, types)}")
         if isinstance(types[name], _NESTED):
             raise InputError(f"the result cannot be partitioned by '{name}', which is {types[name].simpleString()}")
     if len(set(partition_by)) == len(types):

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from cerflow.api.query import Language
 from cerflow.base import limits
-from cerflow.base.errors import InputError, nearest
+from cerflow.base.errors import InputError, did_you_mean, nearest
 from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
 from cerflow.spark.frames.plan import PlanArguments
@@ -50,8 +50,7 @@ class Options:
         found: dict[str, str] = {}
         for name, value in given.items():
             if name.lower() not in known:
-                near = nearest(name, _NAMES)
-                hint = f"; did you mean '{near}'?" if near else f"; the options are {', '.join(_NAMES)}"
+                hint = did_you_mean(name, _NAMES, "options")
                 raise InputError(f"the data source cerflow has no option '{name}'{hint}")
             found[known[name.lower()]] = value
         sremo = found.get("queryFile", "").lower().endswith(".sremo")
