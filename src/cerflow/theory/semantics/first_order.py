@@ -6,6 +6,7 @@ It enumerates valuations, so it is for small streams.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 
 from cerflow.base.events import Event, StreamGiven, as_stream
@@ -45,7 +46,7 @@ def first_order_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset
 class _FirstOrder:
     def __init__(self, formula: f.Formula, events: Sequence[Event]) -> None:
         self._events = events
-        self._known: dict[tuple[int, int, int, Valuation], frozenset[Positions]] = {}
+        self._answer = cache(self._evaluate)
         self._places = occurrences(formula)
         self.mentioned = {k: variables(place.formula) for k, place in self._places.items()}
         self._defined = {k: defined_outside_iterations(place.formula) for k, place in self._places.items()}
@@ -59,11 +60,7 @@ class _FirstOrder:
     def of(self, k: int, i: int, j: int, valuation: Valuation) -> frozenset[Positions]:
         """``⟦φ⟧(S, i, j, ν)`` of the k-th formula."""
         own = tuple(pair for pair in valuation if pair[0] in self.mentioned[k])
-        if i > j:
-            return _NOTHING
-        if (k, i, j, own) not in self._known:
-            self._known[k, i, j, own] = self._evaluate(k, i, j, own)
-        return self._known[k, i, j, own]
+        return _NOTHING if i > j else self._answer(k, i, j, own)
 
     def _evaluate(self, k: int, i: int, j: int, v: Valuation) -> frozenset[Positions]:
         formula, parts = self._places[k].formula, self._places[k].operands
