@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from glob import has_magic
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,8 @@ def load_events(
     have no types. ``shown`` is the name of the file for the user. Raises `InputError` for files that cannot be read.
     """
     try:
+        if not path.exists() and not has_magic(str(path)):
+            raise InputError(f"there is no file {path}")
         found = source_of(str(path))
         with tempfile.TemporaryDirectory() as folder:
             read, remarks = _beginning(found, Path(folder))

@@ -122,7 +122,7 @@ def _drawn(diagram: Diagram, of_vertices: Sequence[_Lines], of_ways: Mapping[_Wa
     # Graphviz does not look whether texts of loops lie beside those of other arrows.
     beyond = [_size(lines)[0] - _ROUND for (source, target, _), lines in of_ways.items() if source == target and lines]
     graph = [
-        f"graph [rankdir=LR, nodesep=0.2, ranksep={max(25, *beyond, 25) / 72:.2f}];",
+        f"graph [rankdir=LR, nodesep=0.2, ranksep={max([25, *beyond]) / 72:.2f}];",
         "edge [arrowsize=0.7];",
         'node [fixedsize=true, style=rounded, label=""];',
     ]
