@@ -27,6 +27,7 @@ COLUMNS = {
     "v": pa.int64(),
     "w": pa.float64(),
     "s": pa.string(),
+    "e": pa.string(),
     "k": pa.int64(),
     "n": pa.int64(),
 }

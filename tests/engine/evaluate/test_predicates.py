@@ -24,7 +24,13 @@ from support.generators.sremo import streams, windowed_expressions
 from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, semantics, supports
 
 COLUMNS = pa.schema(
-    [("type", pa.string()), ("w", pa.float64()), ("s", pa.string()), *((name, pa.int64()) for name in "tvkn")]
+    [
+        ("type", pa.string()),
+        ("w", pa.float64()),
+        ("s", pa.string()),
+        ("e", pa.string()),
+        *((name, pa.int64()) for name in "tvkn"),
+    ]
 )
 
 

@@ -140,7 +140,9 @@ def test_what_one_thread_does(text, reason, short):
     assert divided(query.tree, compile_select(query.tree), threads=True).window is None
     explained = cerflow.parse(text).explain()
     assert "in one thread" in explained
-    table = table_of([{"type": "ABC"[n % 3], "t": n, "v": n, "w": 0.5, "s": "S", "k": 0, "n": n} for n in range(20)])
+    table = table_of(
+        [{"type": "ABC"[n % 3], "t": n, "v": n, "w": 0.5, "s": "S", "e": "p", "k": 0, "n": n} for n in range(20)]
+    )
     roles = {"stream": "s"} if "FROM" in text else {}
     matches = query.match(table, time="t", threads=4, **roles)
     assert not isinstance(matches.parts, InSlices)

@@ -105,14 +105,19 @@ def _case(draw: st.DrawFn, label: str | None, *values: Expression) -> Expression
     rest = draw(st.sampled_from((*values, null)))
     for _ in range(draw(st.integers(1, 2))):
         test = Comparison(draw(st.sampled_from(Operator)), Attribute(label, draw(st.sampled_from("vwk"))), Literal(1))
-        condition = draw(st.sampled_from((test, Not(test), IsNull(Attribute(label, "s")))))
+        condition = draw(st.sampled_from((test, Not(test), IsNull(_text(draw, label)))))
         rest = If(condition, draw(st.sampled_from(values)), rest)
     return rest
 
 
+def _text(draw: st.DrawFn, label: str | None) -> Attribute:
+    """A column of text; conditions on two of them are asked when the texts of both are known."""
+    return Attribute(label, draw(st.sampled_from("sse")))
+
+
 def _texts(draw: st.DrawFn, label: str | None) -> Expression:
     """A string made of one event."""
-    base: Expression = Attribute(label, "s")
+    base: Expression = _text(draw, label)
     match draw(st.integers(0, 7)):
         case 5:
             return _case(draw, label, base, Literal("pq"))
@@ -138,13 +143,13 @@ def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
             return Comparison(draw(operator), _numbers(draw, label), Literal(draw(_literals(0, 1, 2))))
         case 1:
             return Comparison(
-                draw(operator), Attribute(label, "s"), Literal(draw(mostly(st.sampled_from(STRINGS), TEXTS)))
+                draw(operator), _text(draw, label), Literal(draw(mostly(st.sampled_from(STRINGS), TEXTS)))
             )
         case 2:
             pattern = draw(st.sampled_from(("%", "p%", "%q%", "_q", "q\\_", "%P%")))
-            return Like(Attribute(label, "s"), pattern, draw(st.booleans()))
+            return Like(_text(draw, label), pattern, draw(st.booleans()))
         case 3:
-            return Regexp(Attribute(label, "s"), draw(st.sampled_from(("q", "^p?", "[pP]q$"))), draw(st.booleans()))
+            return Regexp(_text(draw, label), draw(st.sampled_from(("q", "^p?", "[pP]q$"))), draw(st.booleans()))
         case 4:
             items = tuple(Literal(i) for i in draw(st.lists(_literals(0, 1, 2, None), min_size=1, max_size=3)))
             return In(Attribute(label, draw(st.sampled_from(("v", "k")))), items, draw(st.booleans()))
@@ -153,7 +158,7 @@ def _atom_on_one(draw: st.DrawFn, label: str | None) -> Condition:
             ends = [None if end is None else Literal(end) for end in (low, high)]
             return Between(_numbers(draw, label), ends[0], ends[1], draw(st.integers(0, 3)) == 0)
         case 6:
-            return IsNull(Attribute(label, draw(st.sampled_from(("v", "w", "s")))), draw(st.integers(0, 3)) > 0)
+            return IsNull(Attribute(label, draw(st.sampled_from(("v", "w", "s", "e")))), draw(st.integers(0, 3)) > 0)
         case 7:
             return Comparison(draw(lenient), _texts(draw, label), Literal(draw(st.sampled_from(("pq", "p", "pqq")))))
         case 8:
@@ -180,7 +185,7 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
         case 1:
             return Comparison(draw(lenient), Attribute(first, "w"), Attribute(second, "v"))
         case 2:
-            return Comparison(draw(lenient), Attribute(first, "s"), Attribute(second, "s"))
+            return Comparison(draw(lenient), _text(draw, first), _text(draw, second))
         case 3:
             third = draw(st.sampled_from(labels))
             total = Arithmetic(draw(st.sampled_from("+-")), Attribute(second, "v"), Attribute(third, "v"))
@@ -193,7 +198,7 @@ def atom_on_several(draw: st.DrawFn, labels: list[str]) -> Condition:
             known = Function("coalesce", (Attribute(first, "w"), Attribute(second, "w"), Literal(1)))
             return Comparison(draw(lenient), known, Attribute(second, "v"))
         case 6:
-            known = Function("coalesce", (Attribute(first, "s"), Attribute(second, "s"), Literal("p")))
+            known = Function("coalesce", (_text(draw, first), _text(draw, second), Literal("p")))
             return Comparison(draw(lenient), known, _texts(draw, second))
     return Comparison(draw(lenient), Attribute(first, "v"), Attribute(second, "v"))
 
