@@ -29,7 +29,7 @@ from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import with_kinds
-from cerflow.language.formula import AnyEvent, CountWindow, DurationWindow, Formula, NotEvent, positions_alone
+from cerflow.language.formula import CountWindow, DurationWindow, Formula, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Select
@@ -37,8 +37,6 @@ from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
 from cerflow.logic.analysis.checks import check_query
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.event_types import doubtful_types, types_named_in
-from cerflow.logic.analysis.scopes import relation_names
-from cerflow.logic.rewriting.rebuild import names_of
 
 if TYPE_CHECKING:
     from cerflow.engine.recognize.plan import Plan, Plans
@@ -113,15 +111,6 @@ class CheckedQuery:
 
     def __str__(self) -> str:
         return show(self.written)
-
-    @property
-    def labels_beside_types(self) -> set[str]:
-        """The labels that EVENT gives an event whose type has such a name (for other parts of cerflow).
-
-        Where no event has such a type, EVENT is one step of the automaton.
-        """
-        reads_all = any(isinstance(node, AnyEvent | NotEvent) for node in walk(self._tree))
-        return names_of(self._tree) - relation_names(self._tree) if reads_all else set()
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

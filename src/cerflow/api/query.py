@@ -36,6 +36,7 @@ from cerflow.language.sremo import Sremo
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.analysis.columns import attributes_in, columns_named
 from cerflow.logic.analysis.types import check_types
+from cerflow.logic.rewriting.rebuild import labels_beside_types
 from cerflow.look.pictures.targets import picture, shown_or_told
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Query(CheckedQuery):
         table, numbers = valid_in_order(
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
-        schema = schema.lacking(self.labels_beside_types, table)
+        schema = schema.lacking(labels_beside_types(self._tree), table)
         if any(isinstance(node, DurationWindow) for node in walk(self._tree)):
             self.warn_of_times(schema, extent(table, schema, ordered=True))
         clock = None if until is None else clock_time(until, schema)

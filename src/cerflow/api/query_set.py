@@ -27,6 +27,7 @@ from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.set_recognizer import SetRecognizer
+from cerflow.logic.rewriting.rebuild import labels_beside_types
 from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex
 from cerflow.look.pictures.svg import Theme
 from cerflow.look.pictures.targets import picture
@@ -107,7 +108,7 @@ class QuerySet(Mapping[str, Query]):
         if unknown_types(table):
             return {name: query.match(table, positions=positions, **roles) for name, query in self.items()}
         schema = schema_of(table.schema, **roles)
-        schema = schema.lacking(set[str]().union(*(query.labels_beside_types for query in self.values())), table)
+        schema = schema.lacking(set[str]().union(*(labels_beside_types(query.tree) for query in self.values())), table)
         plans = self._plans(schema, None, positions)
         for query in self.values():
             query.warn_of_times(schema, extent(table, schema))

@@ -214,18 +214,23 @@ class Schema:
         """The schema of events with these ``rows``, which says which of some names are the type of none of them."""
         if not names or self.only_type is not None:
             return self
-        column = self.completed(rows).column(self.type)
-        left = set(names if pa.types.is_string(plain_type(column.type)) else ())
+        left = frozenset(names)
+        for values in self.completed(rows).column(self.type).chunks:
+            left -= self.types_among(left, values) if left else left
+        return replace(self, absent_types=left) if left else self
+
+    @staticmethod
+    def types_among(names: Collection[str], types: pa.Array) -> frozenset[str]:
+        """Those of some names that are among the ``types`` of events, an array of text; all if it is none."""
         import pyarrow.compute as pc
 
-        for values in column.chunks if left else ():
-            texts = (values.dictionary if pa.types.is_dictionary(values.type) else values).drop_null()
-            sizes = numbers_of(pc.binary_length(texts))
-            # Hardly any text is as short as a label.
-            some = np.flatnonzero(np.isin(sizes, [len(name.encode()) for name in left], kind="table"))
-            if len(some):
-                left.difference_update(texts.take(array_of_numbers(some)).unique().to_pylist())
-        return replace(self, absent_types=frozenset(left)) if left else self
+        texts = (types.dictionary if pa.types.is_dictionary(types.type) else types).drop_null()
+        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+            return frozenset(names)
+        sizes = numbers_of(pc.binary_length(texts))
+        # Hardly any text is as short as a label.
+        some = np.flatnonzero(np.isin(sizes, [len(name.encode()) for name in names], kind="table"))
+        return frozenset(names) & frozenset(texts.take(array_of_numbers(some)).unique().to_pylist())
 
     def completed(self, rows: Rows) -> Rows:
         """Events with the columns that the input lacks: nested attributes, and types as text."""

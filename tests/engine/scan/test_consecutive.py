@@ -102,7 +102,7 @@ SCHEMA = pa.schema({"type": pa.string(), "n": pa.string(), "v": pa.int64(), "t":
         ("SELECT * WHERE (A AS x : B AS y) FILTER x.v < y.v", True),
         ("SELECT * WHERE (A AS x : B AS y) FILTER x.n = y.n AND y.v - 2 * x.v > 1", True),
         ("SELECT * WHERE (A AS x : B AS y) FILTER x.n < y.n", False),
-        ("SELECT * WHERE (EVENT AS x : EVENT AS y) FILTER x.v < y.v", False),
+        ("SELECT * WHERE (EVENT AS x : EVENT AS y) FILTER x.v < y.v", True),
         ("SELECT * WHERE A : B WITHIN 5 [t]", False),
         ("SELECT * WHERE A : B PARTITION BY n", True),
         ("SELECT * WHERE A : B CONSUME BY ANY", False),

@@ -191,7 +191,7 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
         (" : ".join(["A"] * 32), (32, 0)),
         (" : ".join(["A"] * 32) + " PARTITION BY k", (32, 0)),
         ("A : (B AND B) ; C", "next"),
-        ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", "next"),
+        ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", (3, 2)),
         ("A : B PARTITION BY v", (2, 0)),
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k, v, w", (2, 1)),
         ("A : B PARTITION BY [k, type]", None),

@@ -83,7 +83,7 @@ class Machine:
         if self.tables.consumes_at_once:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
-        self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
+        self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position, plan.scanned)
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read besides events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
@@ -126,11 +126,11 @@ class Machine:
             return None
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
-        scan, asks = self.reader.scan, self.reader.scan.follows
+        own = exported if exported is not None and rows is whole else ExportedBatch(rows)
+        scan = self.reader.choose_scan(own, rows.num_rows, lambda: self.memory.occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
-        asks = asks or (scan.flows and rows.num_rows >= limits.NARROWED_ROWS)
+        asks = scan.follows or (scan.flows and rows.num_rows >= limits.NARROWED_ROWS)
         occupied = self.memory.occupied if asks else -1
-        own = exported if rows is whole else None
         carried = self.deadlines.carried if self.deadlines is not None and rows is whole else None
         events, count = self.reader.read(rows, first, occupied, own, carried)
         self.taken += count

@@ -18,6 +18,7 @@ from cerflow.engine.events.signatures import Evaluation, columns_of_test, column
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.input_streams import InputStreams
 from cerflow.engine.recognize.planning import (
+    absent_so_far,
     compared_labels,
     compile_select,
     detects_only,
@@ -27,7 +28,7 @@ from cerflow.engine.recognize.planning import (
 )
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
 from cerflow.engine.results.report import Report
-from cerflow.engine.scan.programs import scan_program
+from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Condition, PredicateCall
@@ -102,8 +103,8 @@ class Plan:
         self._lock = Lock()
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
-        #: The program by which batches are scanned.
-        self.scan = scan_program(self._tables, self.keys, self.streams.position, self.evaluation)
+        #: The program by which batches are scanned, while no event has a type that is taken for absent.
+        self.scan = self.scanned(absent_so_far(select, schema))
         #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
@@ -189,6 +190,10 @@ class Plan:
     def shares_events(self) -> bool:
         """Whether the query may read and keep events together with other queries."""
         return self.counts_all and not self._tables.ticking
+
+    def scanned(self, absent: frozenset[str] = frozenset()) -> ScanProgram:
+        """The program for batches in which no event has a type that is ``absent``."""
+        return scan_program(self._tables, self.keys, self.streams.position, self.evaluation, absent)
 
     def begin_scan(self) -> BatchScan:
         """The scan of batches for one recogniser, with tables of its own, which number strings and signatures."""

@@ -26,7 +26,7 @@ from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.bounds import with_implied_bounds
 from cerflow.logic.rewriting.gaps import is_gapless, with_windows_of_gaps
 from cerflow.logic.rewriting.implied import without_implied_times
-from cerflow.logic.rewriting.rebuild import transformed
+from cerflow.logic.rewriting.rebuild import labels_beside_types, transformed
 from cerflow.logic.rewriting.times import with_times_as_numbers
 
 #: The engine's numbers of the strategies that it evaluates itself.
@@ -63,6 +63,12 @@ def _of_known_types(select: Select, schema: Schema) -> Select:
         return replace(node, only=only, absent=absent) if isinstance(node, f.AnyEvent | f.NotEvent) else node
 
     return transformed(select, known) if only is not None or absent else select
+
+
+def absent_so_far(select: Select, schema: Schema) -> frozenset[str]:
+    """The types that are taken for absent until an event has one: they are labels, and EVENT would give it both."""
+    known = schema.only_type is not None or schema.absent_types
+    return frozenset() if known else labels_beside_types(select)
 
 
 def _with_windows_of_time(select: Select, schema: Schema) -> Select:

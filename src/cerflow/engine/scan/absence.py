@@ -145,7 +145,7 @@ def absence(
     if not (ticks and passes and ends and not ending.transition.atoms and len(arrays.local) == 0):
         return other
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
-    key, needs = key_column(keys), [moves.needs[move.number] for move in opening]
+    key, needs = key_column(keys), [move.needs for move in opening]
     # No event of the input is a tick.
     known = {number for number, test in enumerate(tables.tests) if test == Not(TICK)}
     guards = guards_of_absence(needs, [loop - known for loop in moves.loops[state]], by_block)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.base.schema import ValueKind, kind_of
+from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import DAY, MICROSECONDS, PER_SECOND
 from cerflow.engine.scan import layout
 
@@ -78,3 +78,12 @@ class ExportedBatch:
                 _ = column.null_count
         _, self._array = batch.__arrow_c_array__()
         self.address = int(_pointer_of(self._array, b"arrow_array"))
+        self._batch = batch
+        self._among: dict[tuple[str, frozenset[str]], bool] = {}
+
+    def has(self, column: str, types: frozenset[str]) -> bool:
+        """Whether one of some types is in a column; several queries may ask."""
+        question = column, types
+        if question not in self._among:
+            self._among[question] = bool(Schema.types_among(types, self._batch.column(column)))
+        return self._among[question]

@@ -6,7 +6,7 @@ stream, or along the events of each key, and those fall whose conditions on even
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -26,6 +26,8 @@ _Link = tuple[int, int, int, int, int]
 #: Where a slot of a state got its value: how many events before, from which column of events, and for which operators
 #: a comparison with the slot implies one with that value.
 _Origin = tuple[int, int, tuple[int, ...]]
+#: A slot, or one with a collection and a field of the only row in that.
+_Place = int | tuple[int, int]
 _ALL = tuple(OPERATORS.values())
 _UNKNOWN: _Origin = (0, -1, ())
 #: The operators for which a comparison with a slot holds for the value it was last given, too, by how it was given.
@@ -150,7 +152,6 @@ def _whole(
 ) -> tuple[list[int], list[int]] | str:
     """The guards and the label set of each step, if these alone decide; or else what else has to be looked at."""
     arrays = tables.arrays
-    transitions = arrays.transitions
     if relevant is None or not relevant.apart:
         return f"more than {layout.GUARDS} different conditions"
     if arrays.options[engine_layout.O_CONSUME]:
@@ -162,11 +163,12 @@ def _whole(
     guards: list[int] = []
     labels: list[int] = []
     for k in range(length):
-        own = np.flatnonzero(np.array(steps) == 1 << k)
-        if len(np.unique(transitions[own][:, [engine_layout.T_SOURCE, engine_layout.T_LABEL]], axis=0)) != 1:
+        own = [move for move, step in zip(tables.moves.rows, steps) if step == 1 << k]
+        made = arrays.transitions[[move.number for move in own]]
+        if len(np.unique(made[:, [engine_layout.T_SOURCE, engine_layout.T_LABEL]], axis=0)) != 1:
             return "events whose labels depend on their types"
-        guards.append(relevant.needing(tables.moves.needs[number] for number in own.tolist()))
-        labels.append(0 if tables.detecting else int(transitions[own[0], engine_layout.T_LABEL]))
+        guards.append(relevant.needing(move.needs for move in own))
+        labels.append(0 if tables.detecting else int(made[0, engine_layout.T_LABEL]))
     return guards, labels
 
 
@@ -224,7 +226,8 @@ class Links:
         found: dict[_Link, int] = {}
         decided = True
         for step in sorted(set(steps)):
-            of_moves = [self._of_move(number) for number, own in enumerate(steps) if own == step]
+            own = [move for move, bit in zip(self._tables.moves.rows, steps) if bit == step]
+            of_moves = [self._of_move(move.number) for move in own]
             common = set.intersection(*of_moves)
             decided = decided and None not in common.union(*of_moves) and all(links == common for links in of_moves)
             for link in common:
@@ -236,10 +239,10 @@ class Links:
         order = sorted(found.items(), key=lambda item: (item[0][1] == layout.OF_TEXT, item))
         return [[*link[:4], mask, link[4]] for link, mask in order], decided
 
-    def _found(self) -> list[dict[int, _Origin]]:
+    def _found(self) -> list[dict[_Place, _Origin]]:
         """The origins of the slots of each state that are the same whichever moves led there."""
         tables = self._tables
-        origins: list[dict[int, _Origin]] = [{} for _ in range(tables.transducer.states)]
+        origins: list[dict[_Place, _Origin]] = [{} for _ in range(tables.transducer.states)]
         # A slot that is kept for longer is only followed where all matches have as many events.
         levels = _levels(tables) or {}
         for state in sorted(range(len(origins)), key=lambda q: levels.get(q, 0)):
@@ -253,24 +256,38 @@ class Links:
                     origins[state][slot] = *origin[:2], min((other[2] for other in others), key=len)
         return origins
 
-    def _after(self, number: int, before: Mapping[int, _Origin]) -> dict[int, _Origin]:
+    def _after(self, number: int, before: Mapping[_Place, _Origin]) -> dict[_Place, _Origin]:
         """The origins of slots behind a move, given those before it."""
-        copies = rows_of_move(self._tables, number, engine_layout.T_COPY)
         steps = rows_of_move(self._tables, number, engine_layout.T_STEP)
-        found: dict[int, _Origin] = {}
-        for slot, source, bound in copies:
-            # With a bound it is forgotten at some time.
-            if source in before and bound < 0:
-                distance, column, operators = before[source]
-                found[slot] = distance + 1, column, operators
         slots = [step[engine_layout.S_SLOT] for step in steps]
+        # With a bound a value is forgotten at some time.
+        copies = rows_of_move(self._tables, number, engine_layout.T_COPY)
+        copied = {source: slot for slot, source, bound in copies if bound < 0 and slot not in slots}
+        found: dict[_Place, _Origin] = {}
+        for place, (distance, column, operators) in before.items():
+            slot = copied.get(place[0] if isinstance(place, tuple) else place)
+            if slot is not None:
+                found[(slot, place[1]) if isinstance(place, tuple) else slot] = distance + 1, column, operators
         for slot, step in zip(slots, steps):
-            found.pop(slot, None)
+            if step[engine_layout.S_OPERATION] == engine_layout.NEW_SET and slots.count(slot) == 1:
+                found |= {(slot, field): (1, column, _ALL) for field, column in self._only_row(step)}
+                continue
             operators = _KEPT_FOR.get(step[engine_layout.S_OPERATION], ())
             plain = step[engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN and operators
             if plain and slots.count(slot) == 1:
                 found[slot] = 1, step[engine_layout.S_INDEX], operators
         return found
+
+    def _only_row(self, step: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The fields of a new collection that has one row with values from event columns, each with its column."""
+        arrays = self._tables.arrays
+        first, last, begin, end = arrays.products[step[engine_layout.S_SOURCE]].tolist()
+        fields = arrays.fields[step[engine_layout.S_INDEX] : step[engine_layout.S_FIELDS_END]].tolist()
+        # Rows of other collections or a condition may make it more rows or none, and a bound forgets them.
+        if (first, begin) == (last, end) and all(field[-1] < 0 for field in fields):
+            for number, (source, column, *_) in enumerate(fields):
+                if source == engine_layout.FROM_COLUMN:
+                    yield number, column
 
     def _of_move(self, number: int) -> set[_Link | None]:
         """The conditions that are necessary for a move; None among them says that they do not suffice."""
@@ -280,7 +297,7 @@ class Links:
         compared = (atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL)
         return found if all(origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared) else found | {None}
 
-    def _link(self, atom: Sequence[int], origins: Mapping[int, _Origin]) -> _Link | None:
+    def _link(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
         operator, kind = atom[engine_layout.A_OPERATOR], atom[engine_layout.A_KIND]
         if operator == engine_layout.PROGRAM:
             return self._program(atom, origins)
@@ -300,15 +317,18 @@ class Links:
         one, before = self._read(atom[engine_layout.A_LEFT], 0), self._read(column, distance)
         return None if one is None or before is None else self._compared([*one, *before], operator, kind)
 
-    def _program(self, atom: Sequence[int], origins: Mapping[int, _Origin]) -> _Link | None:
-        """The program of an atom, with columns of events before in place of slots."""
+    def _program(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
+        """The program of an atom, with columns of events before in place of slots and of only rows of collections."""
         arrays = self._tables.arrays
-        if atom[engine_layout.A_RANGE] != atom[engine_layout.A_RANGE_END]:
+        sets = arrays.ranges[atom[engine_layout.A_RANGE] : atom[engine_layout.A_RANGE_END], 0].tolist()
+        if any((slot, 0) not in origins for slot in sets):
             return None
         code: list[tuple[int, int]] = []
         for opcode, argument in arrays.code[atom[engine_layout.A_LEFT] : atom[engine_layout.A_RIGHT]].tolist():
-            if opcode == opcodes.SLOT:
-                distance, column, operators = origins.get(argument, _UNKNOWN)
+            if opcode in (opcodes.SLOT, opcodes.SET_FIELD):
+                of_set = opcode == opcodes.SET_FIELD
+                place = (sets[argument >> 16], argument & 0xFFFF) if of_set else argument
+                distance, column, operators = origins.get(place, _UNKNOWN)
                 read = self._read(column, distance) if operators is _ALL else None
             elif opcode == opcodes.COLUMN:
                 read = self._read(argument, 0)
@@ -318,7 +338,7 @@ class Links:
                     constants.append(value)
                 read = [(opcodes.CONSTANT, constants.index(value))]
             else:
-                beyond = opcode in (opcodes.SET_FIELD, opcodes.ROWS, opcodes.CALL, opcodes.RANKED)
+                beyond = opcode in (opcodes.ROWS, opcodes.CALL, opcodes.RANKED)
                 read = None if beyond else [(opcode, argument)]
             if read is None:
                 return None

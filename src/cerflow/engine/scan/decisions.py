@@ -93,8 +93,8 @@ class Decisions:
         moves = tables.moves
         # In any case there is room for the nodes of a stretch, and for those of all tests of one row.
         least = (layout.STRETCH + 1) * len(text_tests) + len(tables.tests) + 1
-        self._most = max(least, min(limits.SCAN_NODES, limits.SCAN_KNOWLEDGE // (1 + len(moves.needs))))
-        root = _Knowledge(_NOTHING, tuple(moves.needs), tuple(map(tuple, moves.waiting)))
+        self._most = max(least, min(limits.SCAN_NODES, limits.SCAN_KNOWLEDGE // (1 + len(moves.rows))))
+        root = _Knowledge(_NOTHING, tuple(move.needs for move in moves.rows), tuple(map(tuple, moves.waiting)))
         #: Where asking begins, as `ScanArrays.next` has it.
         self.root = self._following(root.after(_NOTHING, _NOTHING), -1)
         #: Signatures are those of this list; the tables begin a new one when they forget them.

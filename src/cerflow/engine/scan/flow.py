@@ -81,7 +81,7 @@ def flow_of(
     if relevant is None:
         return "every event counts"
     window = _passing(tables)
-    ends = [needs for move, needs in zip(tables.moves.rows, tables.moves.needs) if move.final]
+    ends = [move.needs for move in tables.moves.rows if move.final]
     forwards = tables.transducer.states <= engine_layout.STATE_BITS
     waits = relevant.ending() if any(frozenset() not in loops for loops in tables.moves.waiting) else 0
     leads = leads_of(tables, relevant, outputs, to, waits)

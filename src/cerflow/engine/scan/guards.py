@@ -104,7 +104,7 @@ def relevant_guards(tables: TransducerTables, by_text: frozenset[int], compared:
     """
     moves = tables.moves
     by_block = by_text | compared
-    found: dict[Guard, None] = dict.fromkeys((needs, frozenset[int]()) for needs in moves.needs)
+    found: dict[Guard, None] = dict.fromkeys((move.needs, frozenset[int]()) for move in moves.rows)
     for loops in moves.waiting:
         if frozenset() not in loops:
             # Of each loop some test fails. Where that may be one of many, nothing is said.
@@ -142,7 +142,6 @@ def _bits(tables: TransducerTables, guards: Sequence[Guard]) -> list[int]:
     """The bits of some guards; of many, those of the last event of a match have one that no other guard shares."""
     if len(guards) <= layout.GUARDS:
         return [1 << k for k in range(len(guards))]
-    moves = tables.moves
-    last = {(needs, frozenset[int]()) for move, needs in zip(moves.rows, moves.needs) if move.final}
+    last = {(move.needs, frozenset[int]()) for move in tables.moves.rows if move.final}
     shared = layout.GUARDS - 1
     return [1 << (shared if guard in last else k % shared) for k, guard in enumerate(guards)]

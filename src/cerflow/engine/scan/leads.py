@@ -295,7 +295,7 @@ class _LeadsBuilder:
         moves, guards = self.tables.moves, self.relevant
         allowed = [0] * layout.GUARDS
         for move in self.moves:
-            needs = guards.needing([moves.needs[move.number]])
+            needs = guards.needing([move.needs])
             for k in range(layout.GUARDS):
                 allowed[k] |= (needs >> k & 1) << of_moves[move.number]
         # A row that is kept makes all of its moves; only with deadlines it is known which rows must end their runs.

@@ -88,6 +88,9 @@ class ScanProgram:
 
     Programs cannot say everything. The tests ``computed``, each with the reason, come with the batch as columns called
     `computed_column`. Values that are ``filled`` in later are not among the outputs.
+
+    ``guards`` and what follows from them hold for batches in which no event has a type that is ``absent``, where runs
+    are in no other ``states`` (bits) before.
     """
 
     attributes: Sequence[str | None]
@@ -108,13 +111,20 @@ class ScanProgram:
     absence: Absence | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
+    absent: frozenset[str]
+    states: int
 
 
 def scan_program(
-    tables: TransducerTables, keys: Sequence[tuple[str, ...]], position: str | None, evaluation: Evaluation
+    tables: TransducerTables,
+    keys: Sequence[tuple[str, ...]],
+    position: str | None,
+    evaluation: Evaluation,
+    absent: frozenset[str] = frozenset(),
 ) -> ScanProgram:
-    """The program of some tables."""
-    return _ProgramCompiler(tables, position).program(keys, evaluation)
+    """The program of some tables, for batches in which no event has a type that is ``absent``."""
+    known = tables.lacking(absent) if absent else tables
+    return _ProgramCompiler(known, position).program(keys, evaluation, absent)
 
 
 class _ProgramCompiler:
@@ -123,7 +133,7 @@ class _ProgramCompiler:
         self.schema = tables.schema
         self.to = ScannedColumns(tables.schema, position)
 
-    def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation) -> ScanProgram:
+    def program(self, keys: Sequence[tuple[str, ...]], evaluation: Evaluation, absent: frozenset[str]) -> ScanProgram:
         tests: dict[int, list[int]] = {}
         readers: dict[str, set[int]] = {}
         computed: dict[int, str] = {}
@@ -178,6 +188,8 @@ class _ProgramCompiler:
             waits,
             self.to.code,
             self.to.constants,
+            absent,
+            sum(1 << state for state in self.tables.moves.reached),
         )
 
     def _tried(self, write: Callable[[], _Written]) -> tuple[_Written | None, str]:

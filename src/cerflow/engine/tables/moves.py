@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
 from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base import limits
+from cerflow.base.graphs import gathered, reached
 from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import walk
-from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.connectives import FALSE, TRUE, conjuncts, with_atoms
 from cerflow.logic.conditions.guards import InWindow, Satisfied, TypeTest
 
 #: The moves that an event allows, and the states that runs cannot keep over it.
@@ -74,7 +76,9 @@ class Move:
     transition: Transition
     target: int
     final: bool
-    number: int = field(default=-1)
+    number: int = -1
+    #: The tests that an event must satisfy.
+    needs: frozenset[int] = frozenset()
 
 
 class Moves:
@@ -96,7 +100,8 @@ class Moves:
         #: For each state the tests of its loops that change nothing: where one holds, a run may stay.
         self.loops = self._loops()
         self.rows = self._rows()
-        self._needs = [self._tests_of(move.transition) for move in self.rows]
+        #: The states in which runs may be.
+        self.reached = frozenset(range(transducer.states))
         self._effects: dict[frozenset[int], Effect] = {}
         #: States that a run keeps only from a tick to the next thing: any event there acts like a pause.
         self.momentary = self._states_after_ticks()
@@ -106,24 +111,40 @@ class Moves:
         return frozenset() if t.source in self._measured else t.labels
 
     @property
-    def needs(self) -> Sequence[frozenset[int]]:
-        """The tests of each move."""
-        return self._needs
-
-    @property
     def waiting(self) -> Sequence[Sequence[frozenset[int]]]:
         """For each state whose waiting an event may end, the tests of its loops: waiting continues while one holds."""
         initial = self._transducer.initial
         return [loops for q, loops in enumerate(self.loops) if loops or q in initial]
 
+    def lacking(self, types: frozenset[str]) -> Moves:
+        """The moves of runs that meet no event of some types; moves and tests have the numbers that they have here."""
+
+        def known(atom: Condition) -> Condition:
+            return FALSE if isinstance(atom, TypeTest) and atom.type in types else atom
+
+        truths = [with_atoms(test, known) for test in self.tests]
+        held = {number for number, truth in enumerate(truths) if truth == TRUE}
+        failed = {number for number, truth in enumerate(truths) if truth == FALSE}
+        rows = [replace(move, needs=move.needs - held) for move in self.rows if failed.isdisjoint(move.needs)]
+        leaving = gathered((move.transition.source, move.target) for move in rows)
+        met = reached(self._transducer.initial, lambda state: leaving.get(state, ()))
+        other = copy(self)
+        other.reached = self.reached & met.keys()
+        other.rows = [move for move in rows if move.transition.source in met]
+        other.loops = [
+            [needs - held for needs in loops if failed.isdisjoint(needs)] if q in met else []
+            for q, loops in enumerate(self.loops)
+        ]
+        return other
+
     def other_tests(self, test: int) -> list[frozenset[int]]:
         """The tests besides this one, for each move and loop that has it."""
-        together = [*self._needs, *(needs for loops in self.loops for needs in loops)]
+        together = [*(move.needs for move in self.rows), *(needs for loops in self.loops for needs in loops)]
         return [needs - {test} for needs in together if test in needs]
 
     def may_be_relevant(self, satisfied: frozenset[int], unknown: frozenset[int]) -> bool:
         """Whether an event may fire a transition or end some waiting, if any of the unknown tests may also hold."""
-        possible = (move.number for move, needs in zip(self.rows, self._needs) if needs <= satisfied | unknown)
+        possible = (move.number for move in self.rows if move.needs <= satisfied | unknown)
         # With fewer tests known to hold, at least as many states are left.
         return self.matters((possible, self._leaves(satisfied)))
 
@@ -137,7 +158,7 @@ class Moves:
         """The moves that a set of satisfied tests allows, and the states in which it ends all waiting."""
         effect = self._effects.get(satisfied)
         if effect is None:
-            moves = tuple(m.number for m, needs in zip(self.rows, self._needs) if needs <= satisfied)
+            moves = tuple(move.number for move in self.rows if move.needs <= satisfied)
             effect = (moves, self._leaves(satisfied))
             if len(self._effects) < limits.SIGNATURES:
                 self._effects[satisfied] = effect
@@ -222,11 +243,8 @@ class Moves:
             rows[0].final = ends
             moves.extend(rows)
         for number, move in enumerate(moves):
-            move.number = number
+            move.number, move.needs = number, self._numbers(conjuncts(move.transition.test))
         return moves
-
-    def _tests_of(self, t: Transition) -> frozenset[int]:
-        return self._numbers(conjuncts(t.test))
 
     def _numbers(self, conditions: Iterable[Condition]) -> frozenset[int]:
         found = set()

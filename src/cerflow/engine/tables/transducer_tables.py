@@ -112,6 +112,12 @@ class TransducerTables:
         other.opened = list(self.opened)
         return other
 
+    def lacking(self, types: frozenset[str]) -> TransducerTables:
+        """The same tables for events none of which has one of some types."""
+        other = copy(self)
+        other.moves = self.moves.lacking(types)
+        return other
+
     # -- columns and windows -------------------------------------------------------------------------------------
 
     @property
@@ -132,6 +138,9 @@ class TransducerTables:
     @property
     def counted(self) -> bool:
         """Whether every event of a substream counts, because positions in it or pauses matter."""
+        return bool(self.arrays.options[layout.O_COUNTED])
+
+    def _counts(self) -> bool:
         if self.schema.forget is not None or self.reached:
             return True
         # The measured column tells, as starts of windows may be among other values.
@@ -293,7 +302,7 @@ class TransducerTables:
         options[layout.O_GROUPED] = self.grouped
         options[layout.O_CONSUME] = consume
         options[layout.O_PARTITIONED] = self.partitioned
-        options[layout.O_COUNTED] = self.counted
+        options[layout.O_COUNTED] = self._counts()
         options[layout.O_STATES] = states
         options[layout.O_SLOTS] = max([1, *self.slots.count])
         options[layout.O_KEY] = key_words

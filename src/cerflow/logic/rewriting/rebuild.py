@@ -11,10 +11,10 @@ from cerflow.base import limits
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, Some, with_labels
-from cerflow.language.formula import EventType, Formula
+from cerflow.language.formula import AnyEvent, EventType, Formula, NotEvent
 from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.language.predicates.registry import is_about_set as is_of_set
-from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.analysis.scopes import condition_labels, relation_names
 
 N = TypeVar("N", bound=Node)
 
@@ -135,6 +135,15 @@ def names_of(tree: Node) -> set[str]:
         if isinstance(current, Formula):
             found.update(current.names, (current.name,) if isinstance(current, EventType) else ())
     return found
+
+
+def labels_beside_types(tree: Node) -> frozenset[str]:
+    """The labels, not named as types, that EVENT gives to an event whose type has such a name, too.
+
+    Where no event has such a type, EVENT is one step of the automaton.
+    """
+    reads_all = any(isinstance(node, AnyEvent | NotEvent) for node in walk(tree))
+    return frozenset(names_of(tree) - relation_names(tree)) if reads_all else frozenset()
 
 
 class FreshNames:

@@ -13,7 +13,7 @@ from cerflow.engine import layout
 from cerflow.engine.events.signatures import Evaluation, columns_read
 from cerflow.engine.pushdown.relevance import relevant_events
 from cerflow.engine.recognize import columns_needed as needed
-from cerflow.engine.recognize.planning import detects_only
+from cerflow.engine.recognize.planning import absent_so_far, detects_only
 from cerflow.engine.results.report import Report
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.flow import Flow
@@ -195,7 +195,7 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
     evaluation = Evaluation.of(tables)
     by_string = {number: name for name, numbers in evaluation.by_string.items() for number in numbers}
     rows = iter(tables.atoms.rows)
-    program = scan_program(tables, select.partition, None, evaluation)
+    program = scan_program(tables, select.partition, None, evaluation, absent_so_far(select, tables.schema))
     schema = tables.schema
     recognition = columns_read(tables, select) | {schema.type, schema.time}
     results = Report(select, schema, positions=True, position=None).stored
@@ -245,7 +245,8 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
 def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     """Which events a scan leaves out before configurations see any, and why not others."""
     guards, found = program.guards, program.contiguity
-    lines = []
+    lines = [f"while no event has the type {listed(sorted(program.absent))}"] if program.absent else []
+    assumed = len(lines)
     if guards is not None and guards.narrows:
         count = len(guards.guards)
         fail = "fail the condition" if count == 1 else f"satisfy none of the {count} conditions"
@@ -253,7 +254,7 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     if not isinstance(found, str):
         keyed = " of a key" if found.keyed else ""
         return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
-    if not lines:
+    if len(lines) == assumed:
         every = guards is None or tables.counted
         reason = "every event counts" if every else "a condition compares something other than a column with a constant"
         lines.append(f"none by values alone: {reason}")
