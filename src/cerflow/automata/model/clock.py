@@ -8,12 +8,12 @@ So all matches of one moment are detected together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.language.condition import Condition, Not
+from cerflow.language.condition import Not
 from cerflow.language.formula import DurationWindow, Window
 from cerflow.language.node import walk
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -87,12 +87,9 @@ def outlasting_states(transducer: Transducer) -> set[int]:
     able: list[set[int]] = []
     for thing in (TICK, PAUSE):
         loops = [(t.source, conjuncts(t.test)) for t in transducer.transitions if t.stays]
-        able.append({q for q, parts in loops if Not(thing) not in parts and _types(parts) <= {thing}})
+        free = [(q, parts) for q, parts in loops if Not(thing) not in parts]
+        able.append({q for q, parts in free if all(p == thing for p in parts if isinstance(p, TypeTest))})
     return able[0] & able[1]
-
-
-def _types(parts: Iterable[Condition]) -> set[Condition]:
-    return {part for part in parts if isinstance(part, TypeTest)}
 
 
 def windows_before_ticks(transducer: Transducer) -> list[Window]:

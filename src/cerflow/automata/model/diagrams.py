@@ -98,17 +98,13 @@ def _lines(t: Transition, registers: Sequence[Register]) -> tuple[Line, ...]:
     return first, *((Piece(f"↓ {show_write(w, registers)}", "write"),) for w in t.writes)
 
 
-def _caption(transducer: Transducer) -> list[str]:
-    kept = [f"r{k}: {r.meaning} ({r.keeps})" for k, r in enumerate(transducer.registers)]
-    return [f"WITHIN {show(transducer.window)}", *kept] if transducer.window is not None else kept
-
-
 def transducer_diagram(transducer: Transducer) -> Diagram:
     """The transducer as a diagram, with its window and its registers as caption."""
+    caption = [] if transducer.window is None else [f"WITHIN {show(transducer.window)}"]
     return Diagram(
         "transducer",
         "q",
         [Vertex(f"q{k}", k in transducer.initial, k in transducer.final) for k in range(transducer.states)],
         [Arrow(t.source, t.target, _lines(t, transducer.registers), bool(t.labels)) for t in transducer.transitions],
-        _caption(transducer),
+        [*caption, *(f"r{k}: {r.meaning} ({r.keeps})" for k, r in enumerate(transducer.registers))],
     )

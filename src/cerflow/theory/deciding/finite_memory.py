@@ -198,23 +198,23 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
 
 def _read(part: N, rows: dict[int, _Row | None]) -> N:
     """A condition or expression for one choice of rows; it reads only the current event."""
-    return transform(part, lambda current: _with_rows(current, rows))
 
+    def known(current: Node) -> Node:
+        match current:
+            case Stored():
+                row = rows[current.register]
+                return c.Literal(None if row is None else row[current.field])  # type: ignore[arg-type]
+            case NoRow():
+                return FALSE
+            case Measure():
+                return c.Literal(0)
+            case InWindow(c.Literal(None), CountWindow()):
+                return UNKNOWN
+            case InWindow(c.Literal(int(start)), CountWindow(events)):
+                return c.Constant(-start < events)
+        return current
 
-def _with_rows(current: Node, rows: dict[int, _Row | None]) -> Node:
-    match current:
-        case Stored():
-            row = rows[current.register]
-            return c.Literal(None if row is None else row[current.field])  # type: ignore[arg-type]
-        case NoRow():
-            return FALSE
-        case Measure():
-            return c.Literal(0)
-        case InWindow(c.Literal(None), CountWindow()):
-            return UNKNOWN
-        case InWindow(c.Literal(int(start)), CountWindow(events)):
-            return c.Constant(-start < events)
-    return current
+    return transform(part, known)
 
 
 def _open(part: Node) -> list[c.Condition]:

@@ -145,8 +145,9 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
                 pending.append((current.operand, steps if first else (_Around(current), steps)))
             case _:
                 place = "first" if first else "last"
+                name = current.strategy if isinstance(current, f.Selection) else type(current).__name__
                 raise UnsupportedQueryError(
-                    f"{_name(current)} is next to ':', and cannot be taken apart at its {place} event",
+                    f"{name} is next to ':', and cannot be taken apart at its {place} event",
                     span=current.span or formula.span,
                     hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
                 )
@@ -163,10 +164,6 @@ def _piece(block: f.Formula, steps: _Steps) -> BlockEnd:
         else:
             around.append(step)
     return BlockEnd(block, tuple(around))
-
-
-def _name(formula: f.Formula) -> str:
-    return str(formula.strategy) if isinstance(formula, f.Selection) else type(formula).__name__
 
 
 def joined_strictly(

@@ -98,9 +98,6 @@ class Denotation:
         """``⟦φ⟧(i, j)``, every complex event with the moments when it is known."""
         return answered((self._root, i, j, ()), self._rule, self._known)
 
-    def _ask(self, k: int, i: int, j: int, environment: _Environment) -> _Question:
-        return (k, i, j, tuple(b for b in environment if b[0] in self._needs[k]))
-
     def _rule(self, question: _Question) -> _Rule:
         """The rule for an occurrence; if it binds labels, for every guess of their positions."""
         k, i, j, environment = question
@@ -117,7 +114,8 @@ class Denotation:
         formula, parts = self._places[k].formula, self._places[k].operands
 
         def asking(part: int) -> _Asking:
-            return lambda start, end: self._ask(part, start, end, environment)
+            needed = tuple(b for b in environment if b[0] in self._needs[part])
+            return lambda start, end: (part, start, end, needed)
 
         # The questions about the formula itself and about its operands: about the first one, and the second one.
         again, first, second = map(asking, (k, *(*parts, k, k)[:2]))

@@ -36,7 +36,8 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
                 arguments = numbers_of_time((left, right), arguments)
             return arithmetic(sign, *arguments)
         case c.Negative():
-            return arithmetic("-", 0, arguments[0]) if isinstance(arguments[0], int) else _opposite(*arguments)
+            (value,) = arguments
+            return arithmetic("-", 0, value) if isinstance(value, int) else None if value is None else -value
         case c.If():
             chosen: Value = arguments[1 if arguments[0] is True else 2]
             return chosen
@@ -167,10 +168,6 @@ def _number(value: int | float) -> Value:
     if isinstance(value, float):
         return None if math.isnan(value) else value
     return value if _LOWEST <= value <= _HIGHEST else None
-
-
-def _opposite(value: float | datetime.timedelta | None) -> Value:
-    return None if value is None else -value
 
 
 def _of_several(name: str, arguments: Sequence[Any]) -> Value:

@@ -17,7 +17,7 @@ from cerflow.base.errors import QueryError
 from cerflow.base.events import Event, Stream, Value
 from cerflow.base.graphs import gathered
 from cerflow.language import select as s
-from cerflow.language.condition import MATCH_NUMBER, Expression, Function, Literal, numbers_matches
+from cerflow.language.condition import MATCH_NUMBER, Function, Literal, numbers_matches
 from cerflow.language.formula import UNNAMED, NotFollowedBy
 from cerflow.language.node import Node, transform, walk
 from cerflow.logic.analysis.scopes import condition_labels
@@ -242,11 +242,8 @@ def _column(item: s.ExpressionItem, c: ComplexEvent, events: Sequence[Event], nu
                 hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
             )
         single[label] = several[0] if several else None
-    return value_of(_numbered(item.expression, number), single, events_of)
-
-
-def _numbered(expression: Expression, number: int) -> Node:
-    """The expression with the number of the match in the place of MATCH_NUMBER()."""
-    if not numbers_matches(expression):
-        return expression
-    return transform(expression, lambda node: Literal(number) if node == Function(MATCH_NUMBER, ()) else node)
+    numbered: Node = item.expression
+    if numbers_matches(item.expression):
+        asked = Function(MATCH_NUMBER, ())
+        numbered = transform(numbered, lambda node: Literal(number) if node == asked else node)
+    return value_of(numbered, single, events_of)

@@ -35,7 +35,8 @@ def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tupl
     Raises `QueryError` for aggregates, and for a read after ``&`` of a register that both sides write.
     """
     stream = as_stream(events)
-    denotation = SremoDenotation(r.with_fields(sremo_tree(expression), _columns(stream)), stream)
+    columns = {name for event in stream for name in event.attributes}
+    denotation = SremoDenotation(r.with_fields(sremo_tree(expression), columns), stream)
     return frozenset(
         (n, marks)
         for n in range(len(stream))
@@ -43,10 +44,6 @@ def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tupl
         for marks, _ in denotation(m, n + 1)
         if marks and max(support(marks)) == n
     )
-
-
-def _columns(stream: Sequence[Event]) -> set[str]:
-    return {name for event in stream for name in event.attributes}
 
 
 def sremo_match_string(expression: SremoGiven, events: StreamGiven) -> frozenset[ComplexEvent]:

@@ -241,7 +241,9 @@ class SymbolicValues:
         holds = self._thresholds(relation, left, right)
         if holds is None:
             left, right = self.alike(left, right)
-            holds = _related(relation, left, right)
+            # Zeros of both signs are equal; for Z3 == is being the same.
+            floats = {Operator.EQ: z3.fpEQ, Operator.NE: z3.fpNEQ} if left.sort is ValueSort.FLOAT else {}
+            holds = floats.get(relation, RELATIONS[relation])(left.number, right.number)
         return z3.And(z3.Not(null), holds), z3.And(z3.Not(null), z3.Not(holds))
 
     def _thresholds(self, relation: Operator, left: Term, right: Term) -> Any | None:
@@ -280,13 +282,6 @@ def chosen_term(condition: Any, then: Term, otherwise: Term) -> Term:
         raise OpenValueError
     null = z3.If(condition, then.null, otherwise.null)
     return Term(null, z3.If(condition, then.number, otherwise.number), then.sort)
-
-
-def _related(relation: Operator, left: Term, right: Term) -> Any:
-    if left.sort is ValueSort.FLOAT and relation in (Operator.EQ, Operator.NE):
-        # Zeros of both signs are equal; for Z3 == is being the same.
-        return (z3.fpEQ if relation is Operator.EQ else z3.fpNEQ)(left.number, right.number)
-    return RELATIONS[relation](left.number, right.number)
 
 
 def _within_64_bits(null: Any, number: Any) -> Term:
