@@ -62,11 +62,9 @@ def _smallest(values: np.ndarray[Any, Any]) -> str:
 def text_codes(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray[Any, Any], list[str | None]]:
     """A column as numbers, and the text that each number stands for (None: null), in the order of their occurrence."""
     array = one_array(column)
-    if not (pa.types.is_string(array.type) or pa.types.is_dictionary(array.type)):
-        array = _as_text(array)
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
-    encoded = array.dictionary_encode(null_encoding="encode")
+    encoded = _as_text(array).dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
 
