@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,12 +127,12 @@ class Machine:
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
         own = exported if exported is not None and rows is whole else ExportedBatch(rows)
-        scan = self.reader.choose_scan(own, rows.num_rows, lambda: self.memory.occupied)
+        occupied = cache(lambda: self.memory.occupied)
+        scan = self.reader.choose_scan(own, rows.num_rows, occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
         asks = scan.follows or (scan.flows and rows.num_rows >= limits.NARROWED_ROWS)
-        occupied = self.memory.occupied if asks else -1
         carried = self.deadlines.carried if self.deadlines is not None and rows is whole else None
-        events, count = self.reader.read(rows, first, occupied, own, carried)
+        events, count = self.reader.read(rows, first, occupied() if asks else -1, own, carried)
         self.taken += count
         needed = events.position[:count]
         if scan.absences is not None:
