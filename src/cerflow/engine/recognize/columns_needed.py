@@ -35,11 +35,11 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
 
     See `Schema.reading` and `Schema.held`.
     """
-    selects = list(selects)
-    schema = schema.reading(name for select in selects for name in attributes_in(select))
+    reads = [(select, attributes_in(select)) for select in selects]
+    schema = schema.reading(name for _, found in reads for name in found)
     held: dict[str, int] = {}
-    for select in selects:
-        found = attributes_in(select) | (set(readable(schema)) if shows_events(select) else set())
+    for select, found in reads:
+        found |= set(readable(schema)) if shows_events(select) else set()
         held.update(dict.fromkeys(found - held.keys(), MOST))
         for key in select.partition:
             if schema.key_kind(key) is ValueKind.FLOAT:
