@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import cerflow
@@ -79,3 +80,17 @@ def test_a_file_without_line_breaks(tmp_path, monkeypatch):
     (tmp_path / "a.csv").write_bytes(b"0" * (2 << 20))
     with pytest.raises(InputError, match="there is no line break in its first 1 MB"):
         load_events(tmp_path / "a.csv")
+
+
+def test_columns_that_names_of_directories_give(tmp_path):
+    (tmp_path / "day=1").mkdir()
+    pq.write_table(pa.table({"type": ["A", "B"]}), tmp_path / "day=1" / "a.parquet")
+    assert load_events(tmp_path).columns == ("type", "day")
+
+
+def test_the_first_rows_of_a_file_with_a_short_suffix(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "STUDIO_ROWS", 1)
+    pq.write_table(pa.table({"type": ["A", "B"]}), tmp_path / "a.pq")
+    found = load_events(tmp_path / "a.pq")
+    assert found.table.to_pylist() == [{"type": "A"}]
+    assert found.remarks == ("the file has 2 rows; only the first 1 are loaded",)
