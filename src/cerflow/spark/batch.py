@@ -24,7 +24,7 @@ from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untrans
 from cerflow.spark.placing.files_by_tasks import files_by_tasks
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import Placement, PlacementKind, place
-from cerflow.spark.placing.survey import greatest_share, is_small
+from cerflow.spark.placing.survey import estimate, greatest_share
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 
 
@@ -156,7 +156,7 @@ def explain(
     whole, rows = _prepared(query, df, on_bad_record, **arguments)
     placement = _placed(df, whole, rows)
     share = None
-    if placement.kind is PlacementKind.BY_KEY and not is_small(rows.frame):
+    if placement.kind is PlacementKind.BY_KEY and not estimate(rows.frame).is_small:
         share = greatest_share(rows.frame, rows.events.keys(rows.plan))
     return explained(whole, rows.plan, df.schema, placement, share)
 

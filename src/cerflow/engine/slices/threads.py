@@ -32,7 +32,7 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.slices.by_keys import Slice
 from cerflow.engine.slices.division import Division, divided
 from cerflow.engine.stopping import checked
-from cerflow.language.formula import AttributeWindow, CountWindow, Window
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 
 
 class InSlices:
@@ -141,74 +141,62 @@ def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -
     )
     if division.window is None or count <= length:
         return None
-    measured = _Measured(division.window, division.late, table, schema)
-    if not measured.grows:
+    begins = _begins(division.window, division.late, table, schema)
+    if begins is None:
         return None
+
+    def cut(length: int) -> tuple[list[Slice[int]], int]:
+        """Slices of this many events, about, and the longest overlap."""
+        starts = np.arange(0, count, length)
+        firsts = np.clip(begins(starts), 0, starts)
+        cuts = zip(firsts.tolist(), starts.tolist(), [*starts[1:].tolist(), count])
+        return [Slice(*places) for places in cuts], int((starts - firsts).max())
+
     length = even(length)
-    found = measured.cut(length)
-    longest = max(s.start - s.begin for s in found)
+    found, longest = cut(length)
     if longest * limits.THREAD_OVERLAP > length:
         length = even(longest * limits.THREAD_OVERLAP)
-        found = measured.cut(length)
-        longest = max(s.start - s.begin for s in found)
+        found, longest = cut(length)
     return found if longest * limits.THREAD_OVERLAP_LEAST <= length else None
 
 
-class _Measured:
-    """How far back the events of a table, which is in the order of time, reach with a window."""
+def _begins(window: Window, late: bool, table: pa.Table, schema: Schema) -> Callable[[Ints], Ints] | None:
+    """A function that says from which row on the events matter to a slice that starts with a row, for many of these.
 
-    def __init__(self, window: Window, late: bool, table: pa.Table, schema: Schema) -> None:
-        self._window = window
-        self._late = late
-        self._schema = schema
-        self._count = table.num_rows
-        #: Whether the measure never decreases; if it does, the one thread that sees that says so.
-        self.grows = True
-        if isinstance(window, CountWindow):
-            return
-        name = window.attribute if isinstance(window, AttributeWindow) else schema.time
-        assert name is not None  # types were checked
-        self._column = table.select([name])
-        #: The measures of all events, where these are not known to ascend.
-        self._measure: Ints | None = None
-        if isinstance(window, AttributeWindow):
-            measure = measures(window, self._rows(self._column), schema)
-            # An event without a measure gets that of the event before.
-            known = measure != NULL
-            last = np.maximum.accumulate(np.where(known, np.arange(self._count), 0))
-            self._column = self._column.take(array_of_numbers(last))
-            self._measure = np.maximum.accumulate(measure)
-            self.grows = bool((self._measure[known] == measure[known]).all())
+    The rows are in the order of time. None if a measure decreases; the one thread that sees that says so.
+    """
+    count = table.num_rows
+    if isinstance(window, CountWindow):
+        return lambda starts: starts - min(window.events, count)
+    name = window.attribute if isinstance(window, AttributeWindow) else schema.time
+    assert name is not None  # types were checked
+    column = table.select([name])
 
-    def _rows(self, column: pa.Table) -> BatchRows:
-        return BatchRows(one_batch(column), self._schema, np.arange(column.num_rows), finest_unit(self._schema))
+    def rows(some: pa.Table) -> BatchRows:
+        return BatchRows(one_batch(some), schema, np.arange(some.num_rows), finest_unit(schema))
 
-    def _at(self, places: Ints) -> BatchRows:
-        return self._rows(self._column.take(array_of_numbers(places)))
+    def at(places: Ints) -> BatchRows:
+        return rows(column.take(array_of_numbers(places)))
 
-    def cut(self, length: int) -> list[Slice[int]]:
-        """Slices of this many events, about."""
-        starts = np.arange(0, self._count, length)
-        if isinstance(self._window, CountWindow):
-            begins = starts - min(self._window.events, self._count)
-        else:
-            bound = bounds(self._window, self._at(np.maximum(starts - self._late, 0)), self._schema)
-            begins = (
-                self._first_beyond(bound) if self._measure is None else np.searchsorted(self._measure, bound, "right")
-            )
-        return [
-            Slice(max(0, min(int(begin), int(start))), int(start), min(int(start) + length, self._count))
-            for begin, start in zip(begins, starts)
-        ]
+    if isinstance(window, DurationWindow):
 
-    def _first_beyond(self, bound: Ints) -> Ints:
-        """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
-        low, high = np.zeros(len(bound), np.int64), np.full(len(bound), self._count)
-        while (low < high).any():
-            middle = np.minimum((low + high) // 2, self._count - 1)
-            beyond = event_times(self._at(middle), self._schema) > bound
-            low, high = (
-                np.where(beyond | (low == high), low, middle + 1),
-                np.where(beyond, np.minimum(high, middle), high),
-            )
-        return low
+        def first_beyond(starts: Ints) -> Ints:
+            """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
+            bound = bounds(window, at(np.maximum(starts - late, 0)), schema)
+            low, high = np.zeros(len(bound), np.int64), np.full(len(bound), count)
+            while (low < high).any():
+                middle = np.minimum((low + high) // 2, count - 1)
+                beyond = event_times(at(middle), schema) > bound
+                high = np.where(beyond, np.minimum(high, middle), high)
+                low = np.where(beyond, low, np.minimum(high, middle + 1))
+            return low
+
+        return first_beyond
+    measure = measures(window, rows(column), schema)
+    known = measure != NULL
+    greatest: Ints = np.maximum.accumulate(measure)
+    if not (greatest[known] == measure[known]).all():
+        return None
+    # An event without a measure gets that of the event before.
+    column = column.take(array_of_numbers(np.maximum.accumulate(np.where(known, np.arange(count), 0))))
+    return lambda starts: np.searchsorted(greatest, bounds(window, at(starts), schema), "right")

@@ -107,7 +107,7 @@ class _Placing:
         if how is not None:
             return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
         guess = self._guess
-        if self._is_small:
+        if self._guess.is_small:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input is in the order of time is not known before it is computed")
@@ -136,7 +136,7 @@ class _Placing:
         plan = self._plan
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
-        if plan.by_clock and exact(plan.schema) and not self._is_small:
+        if plan.by_clock and exact(plan.schema) and not self._guess.is_small:
             how = by_clock(self._frame, self._events, plan.task.until)
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
@@ -146,11 +146,6 @@ class _Placing:
     @cached_property
     def _guess(self) -> survey.Estimate:
         return survey.estimate(self._frame)
-
-    @property
-    def _is_small(self) -> bool:
-        """Whether Spark knows that the input is small."""
-        return self._guess.size is not None and self._guess.size < limits.SPARK_SMALL_BYTES
 
     def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""

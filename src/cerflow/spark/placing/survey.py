@@ -46,6 +46,11 @@ class Estimate:
     stays: bool
     pruned: tuple[str, ...] = ()
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it is too small for jobs that find out more."""
+        return self.size is not None and self.size < limits.SPARK_SMALL_BYTES
+
 
 def estimate(frame: DataFrame) -> Estimate:
     """Spark's estimate, from its plan of a DataFrame; without a plan nothing is known."""
@@ -57,12 +62,6 @@ def estimate(frame: DataFrame) -> Estimate:
     moved = "Exchange" in physical or "Bucketed: true" in physical
     stays = bool(leaves) and not moved and all(_FILES.search(line) for line in leaves)
     return Estimate(size, stays, tuple(_PRUNED.findall(physical)))
-
-
-def is_small(frame: DataFrame) -> bool:
-    """Whether Spark knows that a DataFrame is too small for jobs that find out more."""
-    size = estimate(frame).size
-    return size is not None and size < limits.SPARK_SMALL_BYTES
 
 
 def _explained(frame: DataFrame) -> str:
