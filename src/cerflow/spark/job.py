@@ -109,7 +109,7 @@ def run(
         writing.write_frame(bad, dead_letter, format=format, mode=letters, options=options)
         counter.take(writing.observed(seen, dead_letter))
     elif count_events:
-        counter.take(counter.of(df))
+        counter.count(df)
         if counter.bad and on_bad_record == "fail":
             _refuse(bad_records(df, type=type, time=time, stream=stream, query=compiled))
     compiled.warn_of_times(counter.schema, counter.times)
@@ -149,28 +149,24 @@ class _RecordCounter:
         self.bad: int | None = None
         self.reasons: dict[str, int] = {}
 
-    def _columns(self) -> list[Column]:
-        reason = self._events.reason()
+    def _counted(self) -> list[Column]:
+        """The counts, and the least and the greatest time, if these are numbers."""
+        events, schema = self._events, self.schema
+        reason = events.reason()
         found = [F.count_if(reason == F.lit(text)).alias(f"bad{k}") for k, text in enumerate(self._texts)]
-        return [F.count(F.lit(1)).alias("all"), *found, *self._times()]
+        if schema.time is not None and schema.counts_time:
+            time = F.when(events.valid(), F.col(events.plain(schema.time)).cast(DoubleType()))
+            found += [F.min(time).alias("least"), F.max(time).alias("greatest")]
+        return [F.count(F.lit(1)).alias("all"), *found]
 
-    def _times(self) -> list[Column]:
-        """The least and the greatest time, if these are numbers."""
-        schema = self.schema
-        if schema.time is None or not schema.kind(schema.time).numeric:
-            return []
-        time = F.when(self._events.valid(), F.col(self._events.plain(schema.time)).cast(DoubleType()))
-        return [F.min(time).alias("least"), F.max(time).alias("greatest")]
-
-    def of(self, df: DataFrame) -> dict[str, int]:
-        """The counts, by a job that reads the columns for type and time."""
-        (row,) = self._events.renamed(df).agg(*self._columns()).collect()
-        found: dict[str, int] = row.asDict()
-        return found
+    def count(self, df: DataFrame) -> None:
+        """Count by a job that reads the columns for type and time."""
+        (row,) = self._events.renamed(df).agg(*self._counted()).collect()
+        self.take(row.asDict())
 
     def observed(self, df: DataFrame, seen: Observation) -> DataFrame:
         """The DataFrame, whose rows are counted when it is read; right if no shuffle follows in the same job."""
-        return self._events.renamed(df).observe(seen, *self._columns()).toDF(*df.columns)
+        return self._events.renamed(df).observe(seen, *self._counted()).toDF(*df.columns)
 
     def take(self, found: Mapping[str, int]) -> None:
         """Remember counts."""

@@ -16,15 +16,13 @@ import pyarrow.parquet as pq
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, one_array, truths_of
 from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.nested import field_type, field_values, parts_of, root_of
 from cerflow.engine.slices.by_keys import Key, Keys
 from cerflow.engine.slices.by_row_groups import RowGroup, keys_of
 from cerflow.spark.source.files import DataFile, opened
 from cerflow.spark.source.key_shares import KeyShare
-
-_Columns = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
@@ -101,11 +99,11 @@ class RowGroupReader:
         """
         file = self._file(group)
         shared = self._read(group, file, self._shared)
-        own = None if self._share is None else self._share.own([shared[name] for name in self._shared])
+        own = None if self._share is None else self._share.own(shared.columns)
         if own is not None and not own.any():
             # Other tasks read these events, and check them.
             return
-        head = {**shared, **self._read(group, file, self._head)}
+        head = _beside(shared, self._read(group, file, self._head))
         valid = self._valid(group, head)
         keys = self._keys(group, head)
         self._check(group, keys if valid is None else keys[valid])
@@ -119,14 +117,14 @@ class RowGroupReader:
         if own is not None:
             wanted = wanted & own
         rows = np.flatnonzero(wanted)
-        if not len(rows) or not self._has_relevant(head[self._scan.type]):
+        if not len(rows) or not self._has_relevant(head.column(self._scan.type)):
             return
         if self._ascending(keys[rows] if len(rows) < group.rows else keys):
             yield from self._streamed(group, file, head, keys, rows)
         else:
             order = rows[np.argsort(keys[rows], kind="stable")]
-            whole = {**head, **self._read(group, file, self._body)}
-            yield OrderedBatch(group.place, keys[order], self._batch(_taken(whole, order)), last=True)
+            whole = self._batch(head, self._read(group, file, self._body))
+            yield OrderedBatch(group.place, keys[order], whole.take(array_of_numbers(order)), last=True)
 
     def _has_relevant(self, types: pa.Array) -> bool:
         """Whether there are events of a relevant type; the dictionary of a group has its types only."""
@@ -138,7 +136,7 @@ class RowGroupReader:
         return bool((keys[1:] >= keys[:-1]).all())
 
     def _streamed(
-        self, group: RowGroup, file: pq.ParquetFile, head: _Columns, keys: Keys, rows: Ints
+        self, group: RowGroup, file: pq.ParquetFile, head: pa.RecordBatch, keys: Keys, rows: Ints
     ) -> Iterator[OrderedBatch]:
         """The chosen rows of a group, whose keys ascend."""
         first, after = int(rows[0]), int(rows[-1]) + 1
@@ -147,17 +145,17 @@ class RowGroupReader:
             start, stop = max(first, at), min(after, at + count)
             low, high = np.searchsorted(rows, (start, stop))
             if low < high:
-                columns = {**_sliced(head, start, stop), **_sliced(body, start - at, stop - at)}
+                batch = self._batch(head.slice(start, stop - start), body.slice(start - at, stop - start))
                 some = keys[start:stop]
                 if high - low < stop - start:
-                    columns = _taken(columns, rows[low:high] - start)
+                    batch = batch.take(array_of_numbers(rows[low:high] - start))
                     some = keys[rows[low:high]]
-                yield OrderedBatch(group.place, some, self._batch(columns), last=stop == after)
+                yield OrderedBatch(group.place, some, batch, last=stop == after)
             at += count
             if at >= after:
                 return
 
-    def _batches(self, group: RowGroup, file: pq.ParquetFile) -> Iterator[tuple[int, _Columns]]:
+    def _batches(self, group: RowGroup, file: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The columns that do not decide, in batches, each with its number of rows."""
         stored = self._stored(file, self._body)
         if not stored:
@@ -170,7 +168,7 @@ class RowGroupReader:
         ):
             yield batch.num_rows, self._fitted(group, pa.Table.from_batches([batch]), self._body, batch.num_rows)
 
-    def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> _Columns:
+    def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> pa.RecordBatch:
         """Whole columns of a row group."""
         stored = self._stored(file, names)
         table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
@@ -184,10 +182,10 @@ class RowGroupReader:
         wanted = dict.fromkeys(map(self._scan.source, names))
         return [".".join(parts_of(name)) for name in wanted if root_of(name) in there]
 
-    def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> _Columns:
+    def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> pa.RecordBatch:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
         constants = dict(self._files[group.file].constants)
-        found = {}
+        found = []
         for name in names:
             data_type = self._scan.columns.field(name).type
             source = self._scan.source(name)
@@ -197,26 +195,26 @@ class RowGroupReader:
                     column = column.cast(pa.string()).dictionary_encode()
                 if column.type != data_type:
                     column = column.cast(data_type)
-                found[name] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+                found.append(one_array(column))
             else:
                 constant = pa.scalar(constants.get(source), pa.string())
                 if source != name and self._scan.typed_by is not None:
                     constant = constant.cast(self._scan.typed_by.type)
-                found[name] = pa.repeat(constant.cast(_plain(data_type)), count)
-                if pa.types.is_dictionary(data_type):
-                    found[name] = found[name].dictionary_encode().cast(data_type)
-        return found
+                repeated = pa.repeat(constant.cast(_plain(data_type)), count)
+                encoded = pa.types.is_dictionary(data_type)
+                found.append(repeated.dictionary_encode().cast(data_type) if encoded else repeated)
+        return pa.RecordBatch.from_arrays(found, names=list(names))
 
-    def _batch(self, columns: _Columns) -> pa.RecordBatch:
-        schema = self._scan.columns
-        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+    def _batch(self, head: pa.RecordBatch, body: pa.RecordBatch) -> pa.RecordBatch:
+        """All columns in their order."""
+        return _beside(head, body).select(self._scan.columns.names)
 
-    def _valid(self, group: RowGroup, head: _Columns) -> Mask | None:
+    def _valid(self, group: RowGroup, head: pa.RecordBatch) -> Mask | None:
         """Which events of a group can be used; None for all."""
         scan = self._scan
         valid: Mask | None = None
         for name, what in ((scan.type, "event type"), (scan.time, "time")):
-            missing = None if name is None else _missing(head[name])
+            missing = None if name is None else _missing(head.column(name))
             if name is None or missing is None:
                 continue
             if not scan.skip:
@@ -227,16 +225,16 @@ class RowGroupReader:
             valid = ~missing if valid is None else valid & ~missing
         return valid
 
-    def _keys(self, group: RowGroup, head: _Columns) -> Keys:
+    def _keys(self, group: RowGroup, head: pa.RecordBatch) -> Keys:
         leading = self._scan.leading
         if leading is None:
             assert group.least is not None
             return np.arange(group.least, group.least + group.rows)
-        if leading != self._scan.time and _missing(head[leading]) is not None:
+        if leading != self._scan.time and _missing(head.column(leading)) is not None:
             raise InputError(
                 f"'{leading}' is null in '{self._files[group.file].name}'; an order without a time needs it everywhere"
             )
-        return keys_of(head[leading])
+        return keys_of(head.column(leading))
 
     def _check(self, group: RowGroup, keys: Keys) -> None:
         if group.least is None or group.greatest is None or not len(keys):
@@ -265,13 +263,9 @@ def _missing(column: pa.Array) -> Mask | None:
     return missing
 
 
-def _sliced(columns: _Columns, start: int, stop: int) -> dict[str, pa.Array]:
-    return {name: column.slice(start, stop - start) for name, column in columns.items()}
-
-
-def _taken(columns: _Columns, rows: Ints) -> dict[str, pa.Array]:
-    index = array_of_numbers(rows)
-    return {name: column.take(index) for name, column in columns.items()}
+def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of both, which have the same rows."""
+    return pa.RecordBatch.from_arrays([*left.columns, *right.columns], names=[*left.schema.names, *right.schema.names])
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
