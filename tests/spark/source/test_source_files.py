@@ -173,6 +173,16 @@ def test_a_file_that_has_changed(tmp_path):
         list(task.matches_of(work, tasks[0]))
 
 
+def test_a_value_that_cannot_be_held_is_shown_with_its_event(tmp_path, monkeypatch):
+    on_many_cores(monkeypatch)
+    values = pa.array([2**64 - 1 if n == 150 else n for n in range(200)], pa.uint64())
+    write(tmp_path, ticks(v=values), [[10] * 20])
+    query = "SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v WITHIN 10 MILLISECONDS"
+    assert len(planned(query, tmp_path, time="t", sliceRows=20).tasks) > 4
+    with pytest.raises(BadRecordError, match=r"row \{type: 'A', t: 150, v: 18446744073709551615, k: 0\}: the value"):
+        recognised(query, tmp_path, time="t", sliceRows=20)
+
+
 # --- slices ----------------------------------------------------------------------------------------------------------
 
 
