@@ -80,6 +80,9 @@ def flow_of(
     """
     if relevant is None:
         return "every event counts"
+    before = (tables.moves.loops[state] for state in tables.transducer.initial)
+    if any(loops and frozenset() not in loops for loops in before):
+        return "an event may end what is before the first event of a match"
     window = _passing(tables)
     ends = [move.needs for move in tables.moves.rows if move.final]
     forwards = tables.transducer.states <= engine_layout.STATE_BITS

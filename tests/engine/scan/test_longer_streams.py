@@ -1,0 +1,115 @@
+"""Random queries of the whole language on streams that are long enough for every pass over a batch.
+
+Rows that are left out change no match, nor its place: batches that are narrowed give what those give that are not.
+"""
+
+import random
+from copy import copy
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.base import limits
+from cerflow.base.errors import CerflowError, QueryError
+from support.conformance import table_of
+from support.generators.conditions import STRINGS, TYPES, Fragment
+from support.generators.limits import FLOATS, INTEGERS, TEXTS
+from support.generators.selects import selects
+from support.runners import bag, examples, frozen, in_random_pieces, semantics
+
+FRAGMENTS = [
+    *(Fragment(), Fragment(more=True), Fragment(deadlines=True), Fragment(more=True, deadlines=True)),
+    *(Fragment(aggregates=True), Fragment(some=True), Fragment(depth=2, more=True), Fragment(depth=2, deadlines=True)),
+]
+#: Types of which some are rarer than others, and labels, which become types late in the stream.
+FREQUENCIES = [(*TYPES, "D"), (*TYPES, *"D" * 8), tuple("ABCDEFG"), ("A",) * 6 + ("B",) * 3 + ("C", "D")]
+LATE = ("x", "y", "z")
+#: With more matches a comparison takes too long.
+MOST = 3_000
+
+
+def _stream(generator, size):
+    """A stream of so many events; in one of five there are values at the limits of their kinds."""
+    far, keys = generator.random() < 0.2, generator.choice([2, 5])
+    types, late = generator.choice(FREQUENCIES), generator.choice([size, size, size // 2, size // 4])
+    steps = generator.choice([(0, 1, 1, 2, 3), (0, 0, 1), (1,), (0, 1, 1000, 3000)])
+
+    def value(near, limits_of_kind):
+        if generator.random() < 0.05:
+            return None
+        return generator.choice(limits_of_kind if far and generator.random() < 0.3 else near)
+
+    time, ordered, rows = 0, 0, []
+    for k in range(size):
+        time, ordered = time + generator.choice(steps), ordered + generator.choice((0, 1, 2))
+        row = {"type": generator.choice(types if k < late else (*types, *LATE)), "t": time, "n": ordered}
+        row |= {name: value(STRINGS, TEXTS[:4]) for name in "se"} | {"k": value(range(keys), INTEGERS)}
+        rows.append(row | {"v": value(range(-1, 4), INTEGERS), "w": value((-0.0, 0.0, 0.5, 1.0, 2.5), FLOATS)})
+    table = table_of(rows)
+    for name in generator.choice([(), (), ("type",), ("type", "s")]):
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].dictionary_encode())
+    return table
+
+
+def _fresh(query):
+    """The query without what it knows of other batches."""
+    other = copy(query)
+    vars(other).pop("_plans", None)
+    return other
+
+
+def _is_small(query, table):
+    """Whether the query has few matches in a table, as far as the engine can evaluate it."""
+    try:
+        recognizer, found = query.recognizer(table.schema, time="t"), 0
+        for begin in range(0, table.num_rows, 10):
+            found += recognizer.push(table.slice(begin, 10)).count()
+            if found > MOST:
+                return False
+    except CerflowError:
+        return False
+    return True
+
+
+@given(st.data(), st.sampled_from(FRAGMENTS))
+@examples(500)
+def test_rows_that_are_left_out_change_no_match(data, fragment):
+    try:
+        query = cerflow.Query(data.draw(selects(fragment, strategies=data.draw(st.booleans()))))
+    except QueryError:
+        assume(False)
+    generator = random.Random(data.draw(st.integers(0, 10**6)))
+    table = _stream(generator, generator.choice([20, 40, 40, 80, 150]))
+    with (
+        mock.patch.object(cerflow.Query, "warn_of_no_match"),
+        mock.patch.multiple(limits, NARROWED_ROWS=1 << 30),
+    ):
+        assume(_is_small(_fresh(query), table))
+        plain = [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()]
+    narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
+    narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 1, 8])}
+    with mock.patch.object(cerflow.Query, "warn_of_no_match"), mock.patch.multiple(limits, **narrow):
+        assert [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()] == plain
+        pieces = in_random_pieces(_fresh(query), table, data, time="t")
+    assert [frozen(row) for row in pieces] == plain
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize(
+    "formula",
+    ["A UNLESS C", "(A ; B) UNLESS C", "(A UNLESS (C FILTER C.v > 2)) ; B", "START(A) ; B", "B ; (A UNLESS C)"],
+)
+def test_what_ends_all_runs_before_their_first_event_is_not_left_out(formula, keys):
+    generator, size = random.Random(5), 400
+    # No C is among the first events.
+    types = ["A", "B", *generator.choices("AB", k=48), *generator.choices("AAABBBC", k=size - 50)]
+    columns = {"type": types, "v": [k % 4 for k in range(size)], "k": generator.choices([1, 2, 3], k=size)}
+    table = pa.table({**columns, "t": range(size)})
+    query = cerflow.parse(f"SELECT * WHERE ({formula}){keys} WITHIN 30 [t]")
+    found = query.match(table, time="t").to_pylist()
+    assert found
+    assert bag(found) == bag(semantics(query, table, time="t"))
