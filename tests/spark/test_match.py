@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 
 import cerflow
+from cerflow.api.query import as_query_text
 from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
@@ -22,7 +23,13 @@ pytestmark = pytest.mark.slow
 SENSOR_TABLE = pa.Table.from_pylist([dict(row) for row in SENSORS])
 KEYED = "SELECT * WHERE (T AS x ; H AS y) FILTER x.value > y.value PARTITION BY id"
 RANDOM = pa.schema(
-    [("type", pa.string()), ("w", pa.float64()), ("s", pa.string()), *((name, pa.int64()) for name in "vkntq")]
+    [
+        ("type", pa.string()),
+        ("w", pa.float64()),
+        ("s", pa.string()),
+        ("e", pa.string()),
+        *((name, pa.int64()) for name in "vkntq"),
+    ]
 )
 
 
@@ -257,6 +264,8 @@ def test_random_queries(spark, case):
     query = cerflow.Query(replace(select, strategy=Strategy.ALL, limit=None))
     table = pa.Table.from_pylist([{**row, "q": number} for number, row in enumerate(rows)], RANDOM)
     try:
+        # Tasks get a text; a tree may have what no text gives.
+        as_query_text(query)
         local = query.match(table, time="t")
     except UnsupportedQueryError:
         assume(False)

@@ -536,6 +536,8 @@ def test_queries_that_ran_come_back_and_settings_are_in_the_link(chromium, addre
     page.get_by_role("tab", name="Export").click()
     page.get_by_role("button", name="Copy", exact=True).click()
     api.expect(page.get_by_text("The link is copied.")).to_be_visible()
+    # The text may be there a little later than the message.
+    page.wait_for_function("navigator.clipboard.readText().then((text) => text !== '')")
     link = page.evaluate("navigator.clipboard.readText()")
     assert f"seconds={PATIENCE}" in link
     other = context.new_page()

@@ -31,7 +31,14 @@ from support.spark.results import bag
 
 COLUMNS = pa.schema(
     [
-        *(("type", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("w", pa.float64()), ("s", pa.string())),
+        *(
+            ("type", pa.string()),
+            ("t", pa.int64()),
+            ("v", pa.int64()),
+            ("w", pa.float64()),
+            ("s", pa.string()),
+            ("e", pa.string()),
+        ),
         *(("k", pa.int64()), ("n", pa.int64()), ("seq", pa.int64())),
     ]
 )

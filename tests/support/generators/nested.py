@@ -18,7 +18,7 @@ from cerflow.language.select import LabelItem, Select
 __all__ = ["below_structs"]
 
 #: Where attributes may go; names of fields are those of other columns, too.
-_PLACES = {"v": ("d", "v"), "w": ("d", "type", "w"), "s": ("d", "v.s"), "k": ("e", "k"), "n": ("d", "type", "t")}
+_PLACES = {"v": ("d", "v"), "w": ("d", "type", "w"), "s": ("d", "v.s"), "k": ("g", "k"), "n": ("d", "type", "t")}
 
 
 @st.composite
