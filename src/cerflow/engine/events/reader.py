@@ -17,7 +17,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.programs import ScanProgram, computed_column
+from cerflow.engine.scan.programs import computed_column
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.event_room import some_events
 from cerflow.language.formula import CountWindow
@@ -29,16 +29,10 @@ class EventReader:
     ``keys`` are the partition keys, each a choice of attributes. ``position`` names the column with the positions of
     events in the whole stream, unless they are counted here. A ``scan`` with the same tables reads the batches, and
     knows what it found besides events; conditions that its programs cannot express are evaluated here, by columns.
-    ``program`` is made where those types may occur that ``scan`` takes for absent.
     """
 
     def __init__(
-        self,
-        scan: BatchScan,
-        keys: Sequence[tuple[str, ...]],
-        evaluation: Evaluation,
-        position: str | None = None,
-        program: Callable[[], ScanProgram] | None = None,
+        self, scan: BatchScan, keys: Sequence[tuple[str, ...]], evaluation: Evaluation, position: str | None = None
     ) -> None:
         self.tables = scan.tables
         self.keys = keys
@@ -47,9 +41,8 @@ class EventReader:
         self.evaluation = evaluation
         #: The scan of the last batch.
         self.scan = scan
-        #: That for large batches, and that for all others, which may have types that the first one takes for absent.
-        self._large, self._any = scan, None if scan.program.absent else scan
-        self._program = program
+        #: That for large batches.
+        self._large = scan
         #: Whether anything is evaluated by columns.
         self._by_columns = (
             bool(scan.program.computed) or any(scan.program.filled) or self.tables.schema.forget is not None
@@ -60,8 +53,8 @@ class EventReader:
         ending, small = self.scan.ending, rows < limits.NARROWED_ROWS
         if not small and self._meets_absent(batch, occupied):
             # Where there is an event of such a type, more will come.
-            self._large = self._other()
-        self.scan = self._other() if small else self._large
+            self._large = self._large.whole
+        self.scan = self._large.whole if small else self._large
         self.scan.ending = ending
         return self.scan
 
@@ -71,14 +64,6 @@ class EventReader:
         if not program.absent:
             return False
         return batch.has(self.tables.schema.type, program.absent) or occupied() & ~program.states != 0
-
-    def _other(self) -> BatchScan:
-        """The scan for batches in which any types may occur."""
-        if self._any is None:
-            assert self._program is not None
-            self._any = BatchScan(self.tables, self._program())
-            self._any.room.lent = self.scan.room.lent
-        return self._any
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""

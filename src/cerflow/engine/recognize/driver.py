@@ -75,7 +75,7 @@ class Driver:
         self._kept: dict[EventStore, dict[str, Machine]] = {store: {}}
         room = lend_room(self)
         for name, machine in self.machines.items():
-            machine.reader.scan.room.lent = room
+            machine.reader.scan.room.lent = machine.reader.scan.whole.room.lent = room
             self._kept.setdefault(machine.store, {})[name] = machine
         self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
         self._takers = Takers(self.machines, checker.schema)

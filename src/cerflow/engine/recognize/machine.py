@@ -83,7 +83,7 @@ class Machine:
         if self.tables.consumes_at_once:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
-        self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position, plan.scanned)
+        self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
         self.memory = Memory(self.tables)
         #: The ticks and pauses that are read besides events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None

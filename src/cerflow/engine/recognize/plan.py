@@ -104,7 +104,7 @@ class Plan:
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, while no event has a type that is taken for absent.
-        self.scan = self.scanned(absent_so_far(select, schema) if schema.type in self._read() else frozenset())
+        self.scan = self._scanned(absent_so_far(select, schema) if schema.type in self._read() else frozenset())
         #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 
@@ -191,17 +191,25 @@ class Plan:
         """Whether the query may read and keep events together with other queries."""
         return self.counts_all and not self._tables.ticking
 
-    def scanned(self, absent: frozenset[str] = frozenset()) -> ScanProgram:
-        """The program for batches in which no event has a type that is ``absent``."""
+    def _scanned(self, absent: frozenset[str]) -> ScanProgram:
         return scan_program(self._tables, self.keys, self.streams.position, self.evaluation, absent)
+
+    @cached_property
+    def _whole(self) -> ScanProgram | None:
+        """The program for batches with any types, if `scan` takes some for absent."""
+        return self._scanned(frozenset()) if self.scan.absent else None
+
+    def _new_scan(self, tables: TransducerTables) -> BatchScan:
+        whole = None if self._whole is None else BatchScan(tables, self._whole)
+        return BatchScan(tables, self.scan, whole)
 
     def begin_scan(self) -> BatchScan:
         """The scan of batches for one recogniser, with tables of its own, which number strings and signatures."""
         if not lasting(self.select):
-            return BatchScan(self._make(), self.scan)
+            return self._new_scan(self._make())
         with self._lock:
             if self._first_scan is None:
-                self._first_scan = BatchScan(self._tables.fresh(), self.scan)
+                self._first_scan = self._new_scan(self._tables.fresh())
         return self._first_scan.fresh()
 
     def identity(self, tables: TransducerTables) -> dict[str, object]:

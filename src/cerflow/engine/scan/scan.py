@@ -43,9 +43,11 @@ class BatchScan:
     """Reads batches for one recogniser, by a program for its tables.
 
     Answers that depend on no event are found at once, so a query makes one scan and its recognisers take fresh copies.
+    The ``whole`` scan, of the same tables, is for batches in which types may occur that the program takes for absent.
     """
 
-    def __init__(self, tables: TransducerTables, program: ScanProgram) -> None:
+    def __init__(self, tables: TransducerTables, program: ScanProgram, whole: BatchScan | None = None) -> None:
+        self.whole = whole or self
         #: The tables of the recogniser.
         self.tables = tables
         self.program = program
@@ -101,10 +103,11 @@ class BatchScan:
         self._schema: pa.Schema | None = None
         self._know_effects()
 
-    def fresh(self) -> BatchScan:
-        """The same scan for another recogniser, if this one has read no batch; with `tables` of its own."""
+    def fresh(self, tables: TransducerTables | None = None) -> BatchScan:
+        """The same scan for another recogniser, if this one has read no batch; with fresh `tables`, or these."""
         other = copy(self)
-        other.tables = tables = self.tables.fresh()
+        other.tables = tables = tables or self.tables.fresh()
+        other.whole = other if self.whole is self else self.whole.fresh(tables)
         other._decisions = self._decisions.fresh(tables)
         other._effects_of = tables.relevant
         changed = {name: getattr(self.room.arrays, name).copy() for name in _CHANGED}
