@@ -126,7 +126,8 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
-#: Keys that have states of their own where rows are ruled out by what runs can pass through; more share them.
+#: Keys that have states of their own where rows are ruled out by what runs can pass through, as many for each half
+#: million rows; more share them.
 FLOW_KEYS = 1 << 17
 #: If the engine sweeps the state twice within this many events of a large batch, it makes more room, up to this many
 #: entries. A batch is large from a quarter of these events on.
@@ -183,7 +184,7 @@ ARGUMENT_CHARACTERS = 200
 #: Rows of a push that are prepared and processed at a time.
 BATCH_ROWS = 1 << 17
 #: The same at first where rows are ruled out by what runs of their key can pass through; more where windows are long.
-FLOW_ROWS = 1 << 20
+FLOW_ROWS = 1 << 21
 #: The same where whole columns are compared and hardly any events are written, and at most where windows are long.
 COLUMN_ROWS = 1 << 22
 #: Chunks of a table that are processed one after another where they are; more are joined first, as large batches pay.

@@ -80,7 +80,8 @@ def follow_runs(
             return flow_by_key(room.shared.address, exported.address, count, by_key.key, by_key.counted, states, ending)
 
         return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
-    keys = min(1 << (count - 1).bit_length(), limits.FLOW_KEYS) if through.keyed else 1
+    rows = 1 << (count - 1).bit_length()
+    keys = min(rows, limits.FLOW_KEYS * max(1, rows >> 19)) if through.keyed else 1
     if keys != len(room.arrays.flows):
         room.use("flows", keys, len(leads.cells))
         room.use("entered", 2 * ((keys >> 6) + 1))
