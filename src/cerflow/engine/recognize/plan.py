@@ -104,7 +104,7 @@ class Plan:
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, while no event has a type that is taken for absent.
-        self.scan = self._scanned(absent_so_far(select, schema) if schema.type in self._read() else frozenset())
+        self.scan = self._scanned(absent_so_far(select, schema, self._read()))
         #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -65,9 +66,12 @@ def _of_known_types(select: Select, schema: Schema) -> Select:
     return transformed(select, known) if only is not None or absent else select
 
 
-def absent_so_far(select: Select, schema: Schema) -> frozenset[str]:
-    """The types that are taken for absent until an event has one: they are labels, and EVENT would give it both."""
-    known = schema.only_type is not None or schema.absent_types
+def absent_so_far(select: Select, schema: Schema, read: Collection[str]) -> frozenset[str]:
+    """The types that are taken for absent until an event has one: they are labels, and EVENT would give it both.
+
+    There are none if the type is not among the columns ``read``.
+    """
+    known = schema.only_type is not None or schema.absent_types or schema.type not in read
     return frozenset() if known else labels_beside_types(select)
 
 

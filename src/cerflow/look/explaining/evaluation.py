@@ -195,9 +195,9 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
     evaluation = Evaluation.of(tables)
     by_string = {number: name for name, numbers in evaluation.by_string.items() for number in numbers}
     rows = iter(tables.atoms.rows)
-    program = scan_program(tables, select.partition, None, evaluation, absent_so_far(select, tables.schema))
-    schema = tables.schema
-    recognition = columns_read(tables, select) | {schema.type, schema.time}
+    schema, read = tables.schema, columns_read(tables, select)
+    program = scan_program(tables, select.partition, None, evaluation, absent_so_far(select, schema, read))
+    recognition = read | {schema.type, schema.time}
     results = Report(select, schema, positions=True, position=None).stored
     return {
         "tests": [
