@@ -126,9 +126,9 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
-#: Keys that have states of their own where rows are ruled out by what runs can pass through, as many for each half
-#: million rows; more share them.
-FLOW_KEYS = 1 << 17
+#: Keys that have states of their own where rows are ruled out by what runs can pass through, as many again for each so
+#: many rows; more share them. Both are powers of two.
+FLOW_KEYS, FLOW_KEY_ROWS = 1 << 17, 1 << 19
 #: If the engine sweeps the state twice within this many events of a large batch, it makes more room, up to this many
 #: entries. A batch is large from a quarter of these events on.
 SWEPT_EVENTS, SWEPT_ROOM = 1 << 12, 1 << 15

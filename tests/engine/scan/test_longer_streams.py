@@ -92,6 +92,7 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         plain = [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()]
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
     narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 1, 8])}
+    narrow["FLOW_KEY_ROWS"] = generator.choice([1 << 19, 16])
     with mock.patch.object(cerflow.Query, "warn_of_no_match"), mock.patch.multiple(limits, **narrow):
         assert [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()] == plain
         pieces = in_random_pieces(_fresh(query), table, data, time="t")

@@ -104,10 +104,11 @@ class Plan:
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, while no event has a type that is taken for absent.
-        self.scan = self._scanned(absent_so_far(select, schema, self._read()))
+        self.scan = self._scanned(absent_so_far(select, schema, self._read))
         #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
-        self.reads = [name for name in schema.attributes if name in self._read() | {schema.type}]
+        self.reads = [name for name in schema.attributes if name in self._read or name == schema.type]
 
+    @cached_property
     def _read(self) -> frozenset[str]:
         tables = self._tables
         if not lasting(self.select):
@@ -121,7 +122,7 @@ class Plan:
     @property
     def needs(self) -> frozenset[str]:
         """The columns that recognition and report need; the type of events is among them only if it is read."""
-        return self._read() | self.report.shown_columns
+        return self._read | self.report.shown_columns
 
     @property
     def tests(self) -> list[Condition]:

@@ -81,7 +81,7 @@ def follow_runs(
 
         return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
     rows = 1 << (count - 1).bit_length()
-    keys = min(rows, limits.FLOW_KEYS * max(1, rows >> 19)) if through.keyed else 1
+    keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if through.keyed else 1
     if keys != len(room.arrays.flows):
         room.use("flows", keys, len(leads.cells))
         room.use("entered", 2 * ((keys >> 6) + 1))
