@@ -115,3 +115,32 @@ def test_what_ends_all_runs_before_their_first_event_is_not_left_out(formula, ke
     found = query.match(table, time="t").to_pylist()
     assert found
     assert bag(found) == bag(semantics(query, table, time="t"))
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * WHERE {ordered}{keys} WITHIN {steps} EVENTS",
+        "SELECT * WHERE {ordered} FILTER e.n > b.n{keys} WITHIN {steps} MILLISECONDS",
+        "SELECT * WHERE {adjacent}{keys}",
+        "SELECT NEXT * WHERE {adjacent} FILTER e.n > b.n{keys} WITHIN {steps} MILLISECONDS",
+        "SELECT MAX * WHERE {ordered}{keys} WITHIN {steps} MILLISECONDS",
+        "SELECT * WHERE ({adjacent}) NOT FOLLOWED BY Z FOR 2 EVENTS{keys}",
+    ],
+)
+@pytest.mark.parametrize("steps", [61, 62, 63, 64, 130])
+def test_patterns_of_more_steps_than_a_word_has_bits(steps, query, keys, monkeypatch):
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+    generator, size = random.Random(steps), 3_010
+    types = ["Z" if generator.random() < 0.002 else f"T{k % steps}" for k in range(size)]
+    table = pa.table({"type": types, "n": range(size), "t": range(size), "k": [0] * size})
+    names = [f"T{k}" for k in range(steps)]
+    names[0], names[-1] = names[0] + " AS b", names[-1] + " AS e"
+    asked = cerflow.parse(query.format(ordered=" ; ".join(names), adjacent=" : ".join(names), keys=keys, steps=steps))
+    behind = 2 if "NOT FOLLOWED" in query else 0
+    expected = sum("Z" not in types[k : k + steps + behind] for k in range(0, size - steps + 1, steps))
+    assert asked.match(table, time="t").count() == expected > 10
+    for rows in (size, 7):
+        recognizer = asked.recognizer(table.schema, time="t")
+        assert sum(recognizer.push(batch).count() for batch in table.to_batches(max_chunksize=rows)) == expected

@@ -72,7 +72,7 @@ class Leads:
 
     @property
     def strict(self) -> bool:
-        """Whether every event of a key ends the runs in some state."""
+        """Whether every event of a key ends the runs in some state; not told of too many states."""
         return self.kills[0] != 0
 
     @property
@@ -110,6 +110,9 @@ class _LeadsBuilder:
         entered = {move.target for move in moves.rows} - {-1}
         waiting = {move.transition.source for move in self.ticks} - passing
         self.states = sorted(({move.transition.source for move in self.moves} & entered) | waiting)
+        self.into: dict[int, list[Move]] = {}
+        for move in self.moves:
+            self.into.setdefault(move.target, []).append(move)
         self.values: dict[tuple[int, int], int] = {}
         self.combined: dict[Limit, int] = {}
 
@@ -192,13 +195,13 @@ class _LeadsBuilder:
         return all(self.read.rows[k][layout.C_LAYOUT] != layout.TRUTH for k in columns)
 
     def _cells(self, checks: Mapping[int, Sequence[_Check]], deadlines: Iterable[_Check]) -> list[Cell]:
-        """The cells that are asked for, and those from which they are copied."""
+        """The cells that are asked for, and those from which they are copied; not all if there are too many."""
         found = dict.fromkeys(check.cell for some in checks.values() for check in some)
         found |= {check.cell._replace(greatest=side): None for check in deadlines for side in (True, False)}
         pending = list(found)
-        while pending:
+        while pending and len(found) <= layout.CELLS:
             cell = pending.pop()
-            for move in self.moves:
+            for move in self.into.get(cell.state, ()):
                 source = self._given(move, cell)
                 if isinstance(source, Cell) and source not in found and source.state in self.states:
                     found[source] = None
@@ -305,7 +308,9 @@ class _LeadsBuilder:
             for (held, failed), bit in zip(guards.guards, guards.bits):
                 if not held and all(loop & failed for loop in loops):
                     ended[bit.bit_length() - 1] |= 1 << place
-        strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
+        strict = 0
+        if len(self.states) <= engine_layout.STATE_BITS:
+            strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
         if self.ticks:
             # Only events that end the waiting of runs in these states matter. No event is a tick.
             waits = sum(1 << k for k in range(layout.GUARDS) if ended[k])
@@ -347,7 +352,7 @@ class _LeadsBuilder:
         while changed:
             others = set()
             for cell in found:
-                given = [self._given(move, cell) for move in self.moves if move.target == cell.state]
+                given = [self._given(move, cell) for move in self.into.get(cell.state, ())]
                 if not all(source in (found if isinstance(source, Cell) else clocks) for source in given):
                     others.add(cell)
             changed = bool(others)

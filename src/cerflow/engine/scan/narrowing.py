@@ -69,7 +69,8 @@ def follow_runs(
         room.use("useful", len(room.arrays.guards))
     if through.keyed or by_key is not None:
         room.room_for_slots(count)
-    states = sum((occupied >> state & 1) << k for k, state in enumerate(leads.states))
+    # Too many states for bits are not followed forwards.
+    states = sum((occupied >> state & 1) << k for k, state in enumerate(leads.states)) if through.forwards else 0
     if by_key is not None:
         room.use("before", count)
         room.arrays.before.fill(-1)
