@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cerflow.cli.app import app
-from cerflow.cli.spark import parquet as spark_parquet
-from cerflow.cli.spark.parquet import parquet_in_tasks
+from cerflow.cli.spark import runner as spark_runner
+from cerflow.cli.spark.runner import parquet_in_tasks
 from cerflow.engine.kernels.base.library import load_kernels
 from cerflow.examples import query_text, stocks
 from support.runners import ONLY_DEEP
@@ -293,7 +293,7 @@ def test_parquet_is_read_in_the_tasks_where_that_gives_the_same(tmp_path, monkey
         chosen.append(None if found is None else found.explanation)
         return found
 
-    monkeypatch.setattr(spark_parquet, "parquet_in_tasks", watched)
+    monkeypatch.setattr(spark_runner, "parquet_in_tasks", watched)
     found = {}
     for name in ("plain.parquet", "several.parquet", "bad.parquet", "text.parquet"):
         arguments = [tmp_path / "q.ceql", "--input", tmp_path / name, "--time-column", "time"]

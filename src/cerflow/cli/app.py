@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
-from cerflow.base.errors import visible
+from cerflow.base import limits
+from cerflow.base.errors import counted, visible
 from cerflow.cli import options as o
 from cerflow.cli.options import about, in_groups, time_limit, usage
 from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
 from cerflow.cli.output.reporting import errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
-from cerflow.cli.show_command import show
 from cerflow.cli.stream_command import stream
-from cerflow.cli.studio_command import studio
+from cerflow.files.sources import InputFormat
 
 app = typer.Typer(
     name="cerflow",
@@ -114,8 +116,150 @@ def run(
 
 
 app.command()(in_groups(stream))
-app.command()(in_groups(show))
-app.command()(in_groups(studio))
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """What the page shows, and where it goes."""
+
+    result_format: InputFormat | None = o.option("Format of the result, if its name does not show it.")
+    keys: list[str] | None = o.option(
+        "Column of the events by whose values they can be laid out in lanes (unless given, the keys of the result, or "
+        "columns of text with few values). May be repeated.",
+        "--key",
+        metavar="COLUMN",
+    )
+    limit: int | None = o.option("Show the first N matches (100,000 unless given).", min=1, metavar="N")
+    title: str | None = o.option("Title of the page (the name of the result).", metavar="TEXT")
+    output: str | None = o.option(
+        "File for the page, '-' for standard output; without it, a temporary one that the browser opens.",
+        *("--output", "-o"),
+        metavar="FILE.html|-",
+    )
+
+
+@app.command()
+@in_groups
+def show(
+    result: Annotated[str, typer.Argument(metavar="RESULT", help="File of matches, written by cerflow run.")],
+    inputs: o.InputOptions,
+    options: Annotated[o.ColumnOptions, "key_timeout"],
+    page: PageOptions,
+) -> None:
+    """Show the matches of a run in their events, as one HTML page that needs no network."""
+    if not inputs.inputs:
+        usage("give the events in which the result was found with --input PATH", "--input")
+    output = page.output
+    with errors_reported():
+        from cerflow.cli.commands.request import Inputs
+        from cerflow.cli.output.clashes import refuse_clashes
+        from cerflow.cli.output.targets import check_writable, open_target
+        from cerflow.engine.events.records import RecordChecker
+        from cerflow.engine.events.time_order import valid_in_order
+        from cerflow.files.reading import read_result
+        from cerflow.files.sources import source_of
+        from cerflow.look.viewing.opening import open_page
+        from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, page_of
+
+        found = Inputs.prepare(None, inputs, options)
+        matches = source_of(result, page.result_format)
+        if output is not None:
+            check_writable(output)
+            refuse_clashes(
+                [*(one.events for one in found.inputs), matches], [], output=output, directory=False, dead_letters=None
+            )
+        read, columns = found.read(), found.columns
+        schema = columns.schema(read.table.schema, read.stream)
+        checker = RecordChecker(schema, "skip", in_order=False)
+        events, _ = valid_in_order(read.table, checker, columns.sequence)
+        left_out = checker.refused + (0 if read.refused is None else len(read.refused))
+        if left_out:
+            warn(f"{counted(left_out, 'row')} of the input cannot be used and counts no position")
+        whole = read_result(matches)
+        table, cut = first_matches(
+            whole.to_batches(max_chunksize=BATCH), whole.schema, page.limit or limits.VIEWED_MATCHES
+        )
+        names = [name for name in whole.column_names if name in events.column_names]
+        keys = [[name] for name in page.keys or [n for n in names if n not in ("type", schema.type, schema.time)]]
+        html = page_of(
+            table,
+            ViewedStream(events, schema.type, schema.time, schema.time_unit, keys or None),
+            title=page.title or Path(result).name,
+            notices=[f"{cut.format(f'{len(whole):,}')}."] if cut else [],
+        )
+        if output is None:
+            path = open_page(html)
+            note(f"the page is {path}")
+            return
+        with open_target(output) as stream:
+            stream.write(html.encode())
+        note(f"{counted(len(table), 'match', 'matches')} in {counted(len(events), 'event')}: {len(html) / 1e6:.1f} MB")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """The file and the query to begin with."""
+
+    inputs: list[str] | None = o.option(
+        "File with events; several with names are streams for FROM.", *("--input", "-i"), metavar="[NAME=]FILE"
+    )
+    query: Path | None = o.option("File with a query.", metavar="FILE")
+    language: Literal["ceql", "sremo"] | None = o.option(o.LANGUAGE)
+    type: str | None = o.option("Column with event types (default: guessed; '': none).", "--type-column")
+    time: str | None = o.option("Column with the time of each event (default: guessed; '': none).", "--time-column")
+    time_unit: Literal["s", "ms", "us", "ns"] | None = o.option("Unit of times that are numbers (default: ms).")
+
+
+@dataclass(frozen=True)
+class PortOptions:
+    """Where the page is."""
+
+    port: int = o.option("Port of the page; 0: any free port.", default=0, min=0, max=65535)
+    browser: bool = o.option("Open the page in the browser.", "--browser/--no-browser", default=True)
+
+
+@app.command()
+@in_groups
+def studio(files: FileOptions, predicates: o.PredicateOptions, place: PortOptions) -> None:
+    """Write a query in the browser, run it on a file, and see why events match or do not."""
+    if find_spec("nicegui") is None:
+        usage("the studio needs NiceGUI: pip install 'cerflow[studio]'", "studio")
+    from cerflow.cli.commands.request import load_predicates, query_source
+    from cerflow.cli.output.writing import write_table
+    from cerflow.files.sources import named_path
+    from cerflow.studio.page import StudioPage
+    from cerflow.studio.server import Tabs, serve
+    from cerflow.studio.session import StudioSession
+
+    with errors_reported():
+        load_predicates(predicates.predicates or ())
+        session = StudioSession()
+        session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
+        if files.query is not None:
+            session.text = query_source(str(files.query), None)
+            session.language = files.language or ("sremo" if files.query.suffix.lower() == ".sremo" else "ceql")
+        named = [named_path(text) for text in files.inputs or []]
+        if len(named) > 1 and any(name is None for name, _ in named):
+            usage("several inputs need names: --input NAME=FILE", "studio")
+        for name, path in named:
+            session.load(Path(path), name=name, type=files.type, time=files.time, time_unit=files.time_unit)
+        for remark in session.events.remarks if session.events is not None else ():
+            note(remark)
+
+        tabs, ended = Tabs(session), session.closing.set
+        serve(
+            lambda tab, asked: StudioPage(tabs.of(tab, asked)),
+            lambda tab: tabs.of(tab).matches_page,
+            port=place.port,
+            show=place.browser,
+            tell=_tell,
+            ended=ended,
+        )
+
+
+def _tell(address: str) -> None:
+    typer.echo(f"cerflow studio: {address}")
+    note("Press Ctrl+C to end it.")
 
 
 @app.command()

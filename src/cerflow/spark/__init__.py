@@ -1,10 +1,10 @@
 """Queries on Spark: make a DataFrame of matches from a DataFrame of events.
 
 Spark moves and orders the events; the recognisers of `cerflow.engine` run in its tasks. `batch` has the functions for
-batches, `job` writes matches and bad records to files and counts them, `explanation` tells how a query is evaluated.
-The room `frames` prepares events as columns of DataFrames and leaves out irrelevant ones; `placing` decides which task
-gets which events, and orders them. `stream_job` starts streaming queries, and the room `streaming` keeps their state.
-`source` is an alternative, for Parquet files that tasks read themselves. `worker` prepares processes for tasks.
+batches, `job` writes matches and bad records to files and counts them. The room `frames` prepares events as columns of
+DataFrames and leaves out irrelevant ones; `placing` decides which task gets which events, and orders them. `stream_job`
+starts streaming queries, and the room `streaming` keeps their state. `source` is an alternative, for Parquet files that
+tasks read themselves. `worker` prepares processes for tasks.
 """
 
 from importlib.util import find_spec

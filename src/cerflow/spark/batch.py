@@ -1,4 +1,4 @@
-"""The public functions for batches: match a query in a DataFrame."""
+"""The public functions for batches: match a query in a DataFrame, explain how that is done, show bad records."""
 
 from __future__ import annotations
 
@@ -8,23 +8,37 @@ from typing import Any, Literal, Unpack
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
-from cerflow.base.errors import ArgumentError, BadRecordError, InputError, QueryWarning, UnsupportedQueryError, warn
+from cerflow.base import limits
+from cerflow.base.errors import (
+    ArgumentError,
+    BadRecordError,
+    InputError,
+    QueryWarning,
+    UnsupportedQueryError,
+    dotted,
+    warn,
+)
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, Schema
 from cerflow.base.units import TimeUnit
+from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.results.report import CountForm
-from cerflow.spark.explanation import explained
+from cerflow.language.printer import show
+from cerflow.logic.conditions.connectives import TRUE
+from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.failures import own_errors_raised
-from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, record_as_json
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, Pushdown, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
 from cerflow.spark.placing.files_by_tasks import files_by_tasks
 from cerflow.spark.placing.ordering import Selected, recognized, selected
-from cerflow.spark.placing.placement import Placement, PlacementKind, place
+from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, place
 from cerflow.spark.placing.survey import estimate, greatest_share
+from cerflow.spark.source.planned import Planned
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 
 
@@ -158,7 +172,11 @@ def explain(
     share = None
     if placement.kind is PlacementKind.BY_KEY and not estimate(rows.frame).is_small:
         share = greatest_share(rows.frame, rows.events.keys(rows.plan))
-    return explained(whole, rows.plan, df.schema, placement, share)
+    paragraphs = {
+        "Sent to the tasks": _sent(whole, rows.plan, df.schema, placement),
+        "Divided": _divided(whole, placement, share),
+    }
+    return dotted("\n".join(section(title, table(lines)) for title, lines in paragraphs.items()).rstrip())
 
 
 def _prepared(
@@ -244,3 +262,41 @@ def _check_frame(df: DataFrame) -> None:
         raise UnsupportedQueryError(
             "this is for batches, and the DataFrame is a stream", hint="cerflow.spark.match takes streams, too."
         )
+
+
+def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> list[tuple[str, str]]:
+    """What is sent, given a plan and what it became for the columns ``sent``; ``types`` is the schema of the input."""
+    if isinstance(placement.how, Planned):
+        return [("rows", "tasks read what the query needs from the files themselves")]
+    pushed = pushdown(plan.relevance, types, EventColumns(plan.schema))
+    if plan.positions and placement.kind is not PlacementKind.BY_KEY:
+        # By key events are numbered before; else tasks count them.
+        pushed = Pushdown(TRUE, (), ("positions count every event",))
+    condition = None if pushed.condition == TRUE else show(pushed.condition)
+    lines = relevant_lines({"condition": condition, "reasons": pushed.reasons})
+    rows = [("", line) for line in lines]
+    rows[0] = ("rows", lines[0])
+    if pushed.left:
+        rows.append(("left to the tasks", "; ".join(map(show, pushed.left))))
+    rows.append(("columns", ", ".join(name for name in sent.needed if name != PRECOMPUTED)))
+    if sent.task.precomputed:
+        rows.append(("as bits", "; ".join(map(show, sent.task.precomputed))))
+    return rows
+
+
+def _divided(plan: JobPlan, placement: Placement, greatest_share: float | None) -> list[tuple[str, str]]:
+    """Where the events go; ``greatest_share`` is that of the events of one key, if it was counted."""
+    rows = [("how", str(placement.kind)), ("why", placement.reason)]
+    if isinstance(placement.how, Cut) and placement.how.at_home:
+        rows.append(("put in order", "by Spark"))
+    if greatest_share is not None and greatest_share > limits.SPARK_SKEW:
+        way_out = "a window of time for the whole query" if plan.division.window is None else "input in order of time"
+        rows.append(
+            (
+                "skew",
+                f"one key has {greatest_share:.0%} of these events, so all tasks together are at most "
+                f"{1 / greatest_share:.1f} times as fast as one; {way_out} lets slices of time share the work",
+            )
+        )
+    rows.append(("positions", "numbered" if plan.positions else "not asked for"))
+    return rows

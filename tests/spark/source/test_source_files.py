@@ -14,9 +14,9 @@ pytest.importorskip("pyspark", reason="PySpark is not installed")
 import cerflow
 from cerflow.base.errors import BadRecordError, InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.spark import CerflowSource
+from cerflow.spark.frames.schemas import refuse_foreign
 from cerflow.spark.source import row_groups, task
 from cerflow.spark.source.key_shares import KeyShare
-from cerflow.spark.source.result import refuse_foreign
 from support.spark.parquet_streams import on_many_cores, planned, recognised, write
 from support.spark.results import rows_in_a_process
 

@@ -23,8 +23,7 @@ from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import FileSurvey, InputPlan, survey, survey_of_pieces
 from cerflow.files.reading import InputsPlan
 from cerflow.files.sources import InputFormat, Source
-from cerflow.spark.frames.schemas import column_of, spark_schema
-from cerflow.spark.source.result import declared
+from cerflow.spark.frames.schemas import column_of, declared, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

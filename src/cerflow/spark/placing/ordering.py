@@ -1,18 +1,24 @@
-"""The events as tasks get them: only the columns needed, with plain names, and in order within a task."""
+"""The events as tasks get them: the columns needed, with plain names, in order; all, those of a key, or of slices."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import accumulate
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StructType
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
+from cerflow.base import limits
+from cerflow.base.errors import InputError
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
+from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
+from cerflow.spark.frames.axis import Axis
 from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, relevant
 from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan
@@ -21,9 +27,13 @@ from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.by_clock import ByClock, with_times_of_events
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted
-from cerflow.spark.placing.slice_frames import SLICE, at_home, shuffled
-from cerflow.spark.placing.slice_tasks import OwnSlices
+from cerflow.spark.placing.slice_tasks import CHANGED, OwnSlices
+from cerflow.spark.placing.survey import estimate
 from cerflow.spark.source.planned import Planned
+
+#: Twice the number of the slice, one more if the event is its own.
+SLICE = "slice"
+_NUMBER = "number"
 
 
 @dataclass(frozen=True)
@@ -107,10 +117,10 @@ def _in_slices(given: Selected, how: Cut) -> DataFrame:
     names = [given.events.plain(name) for name in plan.needed]
     found = []
     if how.at_home:
-        rows = at_home(given.frame, plan, given.events, how.slices)
+        rows = _at_home(given.frame, plan, given.events, how.slices)
         found.append((rows, how.at_home))
     if how.shuffled:
-        found.append((shuffled(given.frame, plan, given.events, how.shuffled), how.shuffled))
+        found.append((_shuffled(given.frame, plan, given.events, how.shuffled), how.shuffled))
     frames = (
         _mapped(rows.select(*names, SLICE), plan, OwnSlices.of(recognition, slices, how.counted))
         for rows, slices in found
@@ -120,3 +130,85 @@ def _in_slices(given: Selected, how: Cut) -> DataFrame:
 
 def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices) -> DataFrame:
     return rows.mapInArrow(task, spark_schema(plan.result))
+
+
+def _shuffled(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
+    """The events with `SLICE`, each once for every slice that reads it, those of a slice in one task and in order.
+
+    Events that none of the slices reads are left out.
+    """
+    axis = Axis(plan.schema)
+    whole = [*(s.start for s in slices), GREATEST] == [LEAST, *(s.stop for s in slices)]
+    rows = frame if whole else _likely(frame, events, axis, slices)
+    rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    for name in ("begin", "stop") if whole else ("begin", "start", "stop"):
+        rows = _with_number_of_cuts(rows, name, events.leading(), axis, [getattr(s, name) for s in slices])
+    if whole:
+        rows = rows.withColumn("start", F.col("stop") + 1)
+    # Those that read an event are the ones that have begun and not stopped.
+    rows = rows.filter(F.col("stop") < F.col("begin"))
+    rows = rows.withColumn(_NUMBER, F.explode(F.sequence(F.col("stop"), F.col("begin") - 1)))
+    own = (F.col(_NUMBER) < F.col("start")).cast(IntegerType())
+    rows = rows.withColumn(SLICE, F.col(_NUMBER) * 2 + own)
+    partitions = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or len(slices))
+    tasks = max(1, min(len(slices), partitions))
+    # Before PySpark 4.1 slices may share a task while others have none.
+    divided = rows.repartitionById if hasattr(rows, "repartitionById") else rows.repartition
+    return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *events.order(plan))
+
+
+def _at_home(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
+    """The events of the slices of a whole stream that have a home, where they are and in order, with `SLICE`.
+
+    The slices are numbered without the others. The job fails if one of their events is not at home.
+    """
+    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    rows = _with_number_of_cuts(rows, _NUMBER, events.leading(), Axis(plan.schema), [s.start for s in slices[1:]])
+    # Events of slices between are read for the next one at home.
+    homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
+    numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
+    home, number, own = (
+        F.get(_array(IntegerType(), values), F.col(_NUMBER))
+        for values in (
+            [-1 if some is None else some for some in homes],
+            numbers,
+            [int(some.home is not None) for some in slices],
+        )
+    )
+    changed = F.raise_error(f"{InputError.__module__}.InputError: {CHANGED}").cast(IntegerType())
+    code = F.when(F.spark_partition_id() == home, number * 2 + own).when(own == 1, changed)
+    rows = rows.withColumn(SLICE, code).filter(F.col(SLICE).isNotNull())
+    # Without a time they are in order.
+    return rows if plan.schema.time is None else rows.sortWithinPartitions(*events.order(plan))
+
+
+def _array(data_type: DataType, values: Iterable[object]) -> Column:
+    """Values as an array, made of one text: thousands of literals would take long to plan."""
+    return F.split(F.lit(" ".join(map(str, values))), " ").cast(ArrayType(data_type))
+
+
+def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, cuts: Sequence[int]) -> DataFrame:
+    """Rows with the number of cuts (ascending) that are not greater than a value; there may be thousands of them."""
+    inner = [key for key in cuts if key not in (LEAST, GREATEST)]
+    rows = rows.withColumn(name, F.lit(0))
+    array = _array(axis.data_type, inner if axis.data_type == LongType() else axis.literals(inner))
+    value = axis.compared(value)
+    step = 1 << len(inner).bit_length() >> 1
+    while step:
+        found = F.col(name)
+        # Beyond the array there is null.
+        rows = rows.withColumn(name, F.when(F.get(array, found + (step - 1)) <= value, found + step).otherwise(found))
+        step //= 2
+    return rows.withColumn(name, F.col(name) + cuts.count(LEAST))
+
+
+def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
+    """The events that any slice reads, if that can be asked of the source without changing its partitions."""
+    if axis.time is None or len(slices) > limits.SPARK_RANGES:
+        return frame
+    ranges = []
+    for some in slices:
+        begun = F.lit(True) if some.begin == LEAST else axis.at_least(events.leading(), some.begin)
+        ranges.append(begun if some.stop == GREATEST else begun & ~axis.at_least(events.leading(), some.stop))
+    likely = frame.filter(reduce(Column.__or__, ranges))
+    return likely if estimate(likely).pruned == estimate(frame).pruned else frame

@@ -42,7 +42,7 @@ class OwnSlice(NamedTuple):
 
 @dataclass(frozen=True)
 class OwnSlices:
-    """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `slice_frames`."""
+    """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `ordering`."""
 
     recognition: Recognition
     slices: tuple[OwnSlice, ...]

@@ -41,10 +41,10 @@ from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.predicates.registry import predicates_in
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
+from cerflow.spark.frames.schemas import declared, refuse_foreign
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
-from cerflow.spark.source.result import declared, refuse_foreign
 from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.task import NumberedTasks, Task, Work
 

@@ -1,24 +1,137 @@
-"""A task reads the events of its slice, recognises them, and returns the matches of its slice."""
+"""A task reads the events of its slice in order, recognises them, and returns the matches of its slice.
+
+Row groups come in the order of their least keys. An event is handed on as soon as no row group that is still to be read
+can have one before it, so only row groups that overlap are in memory at the same time.
+"""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from cerflow.base import limits
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array
 from cerflow.base.errors import InputError
+from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import Bound
-from cerflow.engine.slices.by_keys import Key
-from cerflow.engine.slices.by_row_groups import GroupSlice
+from cerflow.engine.slices.by_keys import Key, Keys
+from cerflow.engine.slices.by_row_groups import GroupSlice, RowGroup
+from cerflow.spark.frames.schemas import declared
 from cerflow.spark.frames.tasks import Recognition, SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.key_shares import KeyShare
-from cerflow.spark.source.reading import InOrder
-from cerflow.spark.source.result import declared
-from cerflow.spark.source.row_groups import RowGroupReader, Scan
+from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
+
+
+class InOrder:
+    """The events of row groups, ordered by their keys, then by the sequence, then by their place in the input.
+
+    ``groups`` stand in the order of their least keys; where nothing is known of these, in that of the input. Raises
+    `InputError` for events that are not where they were expected, and for more than ``most_waiting`` of them that
+    would have to wait.
+    """
+
+    def __init__(self, scan: Scan, reader: RowGroupReader, groups: Sequence[RowGroup], most_waiting: int) -> None:
+        self._scan = scan
+        self._reader = reader
+        self._groups = groups
+        self._most_waiting = most_waiting
+        self._waiting: list[OrderedBatch] = []
+        self._latest: Key | None = None
+        # With a sequence, events of the same key stay together until all of them are known.
+        self._ties = scan.sequence is None
+
+    def __iter__(self) -> Iterator[OrderedBatch]:
+        for group, (edge, ties) in zip(self._groups, self._edges()):
+            for piece in self._reader.pieces(group):
+                self._waiting.append(piece)
+                yield from self._ready(edge, ties)
+                self._check_room()
+        yield from self._taken(None, ties=True)
+
+    def _edges(self) -> list[tuple[Key | None, bool]]:
+        """For each row group the least key of those after it, and whether events of that very key may go before them.
+
+        The key is None if there are no such groups or nothing is known of them.
+        """
+        # Of each group and those with the same least key after it, the first in the input.
+        first = [group.place for group in self._groups]
+        for k in reversed(range(len(first) - 1)):
+            if self._groups[k].least == self._groups[k + 1].least:
+                first[k] = min(first[k], first[k + 1])
+        edges: list[tuple[Key | None, bool]] = []
+        last = (-1, -1)
+        for k, group in enumerate(self._groups):
+            last = max(last, group.place)
+            edge = self._groups[k + 1].least if k + 1 < len(self._groups) else None
+            edges.append((edge, self._ties and (edge is None or last < first[k + 1])))
+        return edges
+
+    def _ready(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
+        """The events that may continue before those with key ``edge``, also others of that key if ``ties``."""
+        piece = self._waiting[-1]
+        here: Key = piece.keys[-1].item()
+        if not piece.last and (edge is None or here < edge):
+            # The rest of this group begins here.
+            edge, ties = here, self._ties
+        elif edge is None:
+            # Nothing is known of what follows, but that it should not go back.
+            edge = max(waiting.keys[-1].item() for waiting in self._waiting)
+        yield from self._taken(edge, ties)
+
+    def _taken(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
+        done: list[OrderedBatch] = []
+        left: list[OrderedBatch] = []
+        for piece in self._waiting:
+            size = len(piece.keys)
+            cut = size if edge is None else int(np.searchsorted(piece.keys, edge, "right" if ties else "left"))
+            if cut:
+                done.append(piece.slice(0, cut))
+            if cut < size:
+                left.append(piece.slice(cut, size))
+        self._waiting = left
+        if done:
+            yield from self._handed_on(sorted(done, key=lambda some: some.place))
+
+    def _handed_on(self, pieces: list[OrderedBatch]) -> Iterator[OrderedBatch]:
+        if self._scan.sequence is not None or any(b.keys[0] < a.keys[-1] for a, b in pairwise(pieces)):
+            pieces = [self._sorted(pieces)]
+        for piece in pieces:
+            if self._latest is not None and piece.keys[0] < self._latest:
+                raise InputError(
+                    f"the events are not in the order of '{self._scan.leading}', and the files have no statistics "
+                    "that say how they are; write the files in that order, or let cerflow.spark.match sort them"
+                )
+            self._latest = piece.keys[-1].item()
+            for start in range(0, len(piece.keys), limits.SOURCE_BATCH_ROWS):
+                yield piece.slice(start, min(start + limits.SOURCE_BATCH_ROWS, len(piece.keys)))
+
+    def _sorted(self, pieces: list[OrderedBatch]) -> OrderedBatch:
+        """Some pieces, in the order of the input, as one in the order of keys."""
+        table = pa.Table.from_batches([piece.rows for piece in pieces])
+        keys: Keys = np.concatenate([piece.keys for piece in pieces])
+        if self._scan.sequence is None:
+            order = np.argsort(keys, kind="stable")
+        else:
+            ties = pa.table({"key": keys, "sequence": table.column(self._scan.sequence), "row": np.arange(len(keys))})
+            order = numbers_of(one_array(sort_by_time(ties, "key", "sequence").column("row")))
+        if not (order[1:] > order[:-1]).all():
+            table, keys = table.take(array_of_numbers(order)), keys[order]
+        (rows,) = table.unify_dictionaries().combine_chunks().to_batches()
+        return OrderedBatch(pieces[0].place, keys, rows, last=False)
+
+    def _check_room(self) -> None:
+        waiting = sum(len(piece.keys) for piece in self._waiting)
+        if waiting > self._most_waiting:
+            raise InputError(
+                f"{waiting:,} events overlap in '{self._scan.leading}', too many to be sorted in a task; "
+                "write the files in that order, or let cerflow.spark.match sort them"
+            )
 
 
 @dataclass(frozen=True)
