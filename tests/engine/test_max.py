@@ -17,7 +17,7 @@ from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.recognize.plan import Plan
 from cerflow.language.formula import Strategy
-from cerflow.theory.semantics.strategies import kept_by
+from cerflow.theory.semantics.complex_events import kept_by
 from support.conformance import assert_conforms
 from support.golden import rows
 from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, in_random_pieces, semantics

@@ -26,7 +26,7 @@ from cerflow.rewritings import (
     second_order_to_first_order,
     strict_to_sequences,
 )
-from cerflow.theory.semantics.strategies import kept_by
+from cerflow.theory.semantics.complex_events import kept_by
 from support.conformance import assert_conforms, assert_limited, drawn, limit
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams

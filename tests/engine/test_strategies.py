@@ -22,7 +22,7 @@ from cerflow.language.formula import Strategy
 from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.guards import TypeTest
-from cerflow.theory.semantics.strategies import kept_by
+from cerflow.theory.semantics.complex_events import kept_by
 from support.conformance import assert_conforms, drawn, table_of
 from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams

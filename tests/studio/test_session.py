@@ -26,8 +26,8 @@ from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.studio import runs
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import coloured, labels_in
-from cerflow.studio.exporting import exported
 from cerflow.studio.panels.drawing import automaton_svg
+from cerflow.studio.panels.export import exported
 from cerflow.studio.runs import (
     SampleDifference,
     StoppedError,

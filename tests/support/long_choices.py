@@ -23,9 +23,8 @@ from cerflow.base.complex_events import support
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Stream
 from cerflow.language.select import Select
-from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.complex_events import kept_by, within
 from cerflow.theory.semantics.formulas import Denotation
-from cerflow.theory.semantics.strategies import kept_by
 from support.generators.limits import number, places
 from support.paper_strategies import SelectiveEvaluation
 from support.runners import complex_events, supports

@@ -22,21 +22,23 @@ from cerflow.base.errors import (
     Span,
     UnsupportedQueryError,
     expect,
+    nearest,
     warn,
 )
+from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
+from cerflow.language import condition as c
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import with_kinds
-from cerflow.language.formula import CountWindow, DurationWindow, Formula, positions_alone
+from cerflow.language.formula import CountWindow, DurationWindow, EventKind, EventType, Formula, positions_alone
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Select
-from cerflow.language.sremo import Regular, Sremo, names_told_apart, with_fields
+from cerflow.language.sremo import Regular, Sremo, Terminal, names_told_apart, with_fields
 from cerflow.logic.analysis.checks import check_query
 from cerflow.logic.analysis.columns import attributes_in
-from cerflow.logic.analysis.event_types import doubtful_types, types_named_in
 
 if TYPE_CHECKING:
     from cerflow.engine.recognize.plan import Plan, Plans
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 Language = Literal["ceql", "sremo"]
 Reading = Literal["second-order", "first-order"]
+#: The type of the event read, in SREMO.
+_TYPE = c.Attribute(None, "type")
 
 
 class CheckedQuery:
@@ -191,14 +195,37 @@ class CheckedQuery:
             yield self._placed(QueryWarning(text, span=window.span))
 
     def types_named(self) -> dict[str, Span | None]:
-        """The types of events that the query names, each with its first place (for other parts of cerflow)."""
-        return types_named_in(self._tree)
+        """The types of events that the query names, each with its first place (for other parts of cerflow).
+
+        Event kinds are not among them. In SREMO these are the texts that the type of the event is compared with.
+        """
+        found: dict[str, Span | None] = {}
+        for node in walk(self._tree):
+            if isinstance(node, EventType) and not isinstance(node, EventKind):
+                found.setdefault(node.name, node.span)
+            elif isinstance(node, Terminal):
+                for part in walk(node.condition):
+                    if isinstance(part, c.Comparison) and part.operator is Operator.EQ and part.left == _TYPE:
+                        found = dict(_texts((part.right,))) | found
+                    elif isinstance(part, c.In) and part.operand == _TYPE:
+                        found = dict(_texts(part.items)) | found
+        return found
 
     def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[QueryWarning]:
-        """A warning for each type that the query names and that is not among those of the events."""
-        # The events of a definition, which is read as a stream, have its name as their type.
-        asked = {name: span for name, span in self.types_named().items() if name not in self._tree.streams}
-        return doubtful_types(asked, occurring, self.text, where=where)
+        """A warning for each type that the query names and that no event has, with a similar one."""
+        few = len(occurring) <= limits.TYPES_LOOKED_FOR
+        warnings = []
+        for name, span in self.types_named().items():
+            # The events of a definition, which is read as a stream, have its name as their type.
+            if name in occurring or name in self._tree.streams:
+                continue
+            near = nearest(name, occurring) if few else None
+            hint = f"Did you mean '{near}'?" if near else None
+            if few and occurring and not near:
+                hint = f"The types are {', '.join(sorted(occurring))}."
+            reason = f"no event of the {where} has the type '{name}'"
+            warnings.append(self._placed(QueryWarning(reason, span=span, hint=hint)))
+        return warnings
 
     def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
         """Give Python warnings that may explain why nothing matches, those that are certain once for a schema.
@@ -232,3 +259,7 @@ class CheckedQuery:
             return None
         expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
         return schema.reading(attributes_in(self._tree))
+
+
+def _texts(expressions: Iterable[c.Expression]) -> Iterator[tuple[str, Span | None]]:
+    return ((e.value, e.span) for e in expressions if isinstance(e, c.Literal) and isinstance(e.value, str))

@@ -13,8 +13,8 @@ from cerflow.base.events import Stream
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
+from cerflow.theory.semantics.complex_events import kept_by
 from cerflow.theory.semantics.formulas import Denotation
-from cerflow.theory.semantics.strategies import kept_by
 from support.generators.conditions import Fragment
 from support.generators.queries import OPERATORS, around, formulas, stream_of, streams
 from support.golden import rows

@@ -17,8 +17,8 @@ from cerflow.language.formula import Strategy
 from cerflow.language.parser import parse_formula
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.guards import Satisfied, Stored, TypeTest
+from cerflow.theory.semantics.complex_events import kept_by
 from cerflow.theory.semantics.formulas import Denotation
-from cerflow.theory.semantics.strategies import kept_by
 from support.golden import at_end, rows
 from support.transducer_runs import accepting_runs
 

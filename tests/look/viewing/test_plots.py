@@ -8,7 +8,7 @@ import pytest
 
 import cerflow
 from cerflow.base import limits
-from cerflow.look.viewing.sparkline import MatchesOverTime, sparkline
+from cerflow.look.viewing.plots import MatchesOverTime, sparkline
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 NOON = datetime(2024, 3, 15, 12)

@@ -39,7 +39,7 @@ from cerflow.files.input_plans import SplitRows
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.language.select import CountItem
 from cerflow.logic.analysis.columns import attributes_in
-from cerflow.look.viewing.sparkline import MatchesOverTime
+from cerflow.look.viewing.plots import MatchesOverTime
 
 _IN_ORDER = (
     "; events from a pipe are read in the order in which they arrive: write them to a file, which is sorted, "

@@ -36,8 +36,8 @@ def check_expression(root: c.Condition | c.Expression, *, bare: bool = False, co
         match current:
             case c.LabelReference():
                 _check_reference(current, above)
-            case c.Literal():
-                _check_literal(current)
+            case c.Literal(int() as value) if not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+                raise QueryError(f"{value} does not fit into 64 bits", span=current.span)
             case c.Function():
                 _check_function(current, whole)
                 if current.name == "prev":
@@ -108,12 +108,6 @@ def _check_reference(reference: c.LabelReference, above: Node | None) -> None:
     )
 
 
-def _check_literal(literal: c.Literal) -> None:
-    value = literal.value
-    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
-        raise QueryError(f"{value} does not fit into 64 bits", span=literal.span)
-
-
 def _unknown(
     call: c.Function | c.Aggregate | c.SetTest | c.PredicateCall, what: str = "function", hint: str | None = None
 ) -> QueryError:
@@ -172,11 +166,7 @@ def _check_sets_beside_previous(bracket: c.Bracket) -> None:
 
 def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
     if current.name not in ((*c.AGGREGATES, c.COUNT_DISTINCT) if isinstance(current, c.Aggregate) else c.SET_TESTS):
-        raise QueryError(
-            f"unknown function '{current.name}'",
-            span=current.span,
-            suggestion=nearest(current.name, (*BUILT_IN, *predicate_names())),
-        )
+        raise _unknown(current)
     labels: set[str | None] = set()
     for below in walk(current.argument):
         if isinstance(below, c.Aggregate):

@@ -77,14 +77,15 @@ def clauses_asked(condition: Condition) -> list[Clause]:
     """The clauses of a condition, without atoms that read no event; a clause that never holds is FALSE alone."""
     found: list[Clause] = []
     for clause in clauses(condition):
-        values = [None if _depends(atom) else constant_value(atom) is True for atom in clause]
+        values = [
+            None
+            if condition_labels(atom) or any(isinstance(n, PredicateCall) for n in walk(atom))
+            else constant_value(atom) is True
+            for atom in clause
+        ]
         if True not in values:
             found.append(tuple(a for a, value in zip(clause, values) if value is None) or (Constant(False),))
     return found
-
-
-def _depends(atom: Condition) -> bool:
-    return bool(condition_labels(atom)) or any(isinstance(n, PredicateCall) for n in walk(atom))
 
 
 def negated(atom: Condition) -> Condition:

@@ -122,7 +122,7 @@ def operation(current: Node) -> Callable[..., Any]:
         case c.And():
             return _and
         case c.Or():
-            return _or
+            return lambda left, right: _not(_and(_not(left), _not(right)))
     raise TypeError(f"{type(current).__name__} has no value on single events")
 
 
@@ -144,10 +144,6 @@ def _and(left: bool | None, right: bool | None) -> bool | None:
     if left is None:
         return False if right is False else None
     return right if left else False
-
-
-def _or(left: bool | None, right: bool | None) -> bool | None:
-    return _not(_and(_not(left), _not(right)))
 
 
 def _negatable(test: Callable[..., bool | None], negated: bool) -> Callable[..., bool | None]:
@@ -258,18 +254,6 @@ def _whole(away: Callable[[float], float], value: Any) -> Value:
     return whole + away(fraction)
 
 
-def _coalesce(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
-
-
-def _joined(left: str | None, right: str | None) -> str | None:
-    return None if left is None or right is None else left + right
-
-
-def _part_of_text(*operands: Any) -> str | None:
-    return None if None in operands else part_of_text(*operands)
-
-
 def _word(high: bool, number: Any) -> int | float:
     if isinstance(number, float):
         return 0 if high else number
@@ -301,9 +285,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lower": _known(str.lower),
     "upper": _known(str.upper),
     "length": _known(len),
-    "coalesce": _coalesce,
-    "substr": _part_of_text,
-    "||": _joined,
+    "coalesce": lambda *values: next((value for value in values if value is not None), None),
+    "substr": lambda *operands: None if None in operands else part_of_text(*operands),
+    "||": lambda left, right: None if left is None or right is None else left + right,
     **{part: _known(partial(date_part, part, None)) for part in c.DATE_PARTS},
 }
 

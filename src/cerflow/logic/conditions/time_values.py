@@ -88,10 +88,6 @@ def _product(a: int | float, b: int | float) -> timedelta | None:
     return duration_of(int(a * b) if exact else whole_number(float(a) * float(b)))
 
 
-def _share(duration: int, number: int | float) -> timedelta | None:
-    return duration_of(whole_number(float(duration) / float(number))) if number else None
-
-
 #: The effect of signs on timestamps (t), durations (d), both in microseconds, and numbers (n).
 _OPERATIONS: Mapping[tuple[str, ...], Callable[[Any, Any], datetime | timedelta | float | None]] = {
     ("-", "t", "t"): lambda a, b: duration_of(a - b),
@@ -102,6 +98,6 @@ _OPERATIONS: Mapping[tuple[str, ...], Callable[[Any, Any], datetime | timedelta 
     ("-", "d", "d"): lambda a, b: duration_of(a - b),
     ("*", "d", "n"): _product,
     ("*", "n", "d"): _product,
-    ("/", "d", "n"): _share,
+    ("/", "d", "n"): lambda a, b: duration_of(whole_number(float(a) / float(b))) if b else None,
     ("/", "d", "d"): lambda a, b: float(a) / float(b) if b else None,
 }

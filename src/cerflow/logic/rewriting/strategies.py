@@ -77,7 +77,8 @@ def skipping(expression: r.Sremo) -> r.Sremo:
     """
     events = _deciding_events(expression)
     if events is not None:
-        return r.Star(r.Intersection(r.ANY_EVENT, r.Complement(_unmarked(events))))
+        plain = transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, r.Terminal) else n)
+        return r.Star(r.Intersection(r.ANY_EVENT, r.Complement(plain)))
     anything = r.Star(r.ANY_EVENT)
     return r.Complement(r.Concatenation(r.Concatenation(anything, not_empty(expression)), anything))
 
@@ -100,10 +101,6 @@ def _deciding_events(expression: r.Sremo) -> r.Sremo | None:
             if matches_empty(expression.right) and not matches_empty(expression.left):
                 return _deciding_events(expression.left)
     return None
-
-
-def _unmarked(events: r.Sremo) -> r.Sremo:
-    return transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, r.Terminal) else n)
 
 
 def _in_any_order(written: r.Unordered, parts: Sequence[r.Sremo]) -> r.Sremo:

@@ -103,10 +103,6 @@ def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
     return b.framed(None, tuple(lines), shape=shape)
 
 
-def _automaton(node: AutomatonFormula, _: Sequence[Box]) -> Box:
-    return _leaf(("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
-
-
 def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
     return lambda node, _: _leaf((text, "cf-bold"), shape="cf-shape")
 
@@ -123,21 +119,8 @@ def _condition(condition: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
     return _clause("FILTER", show(condition), _LINES, len("FILTER "))
 
 
-def _filter(node: f.Filter, below: Sequence[Box]) -> Box:
-    return b.with_lines(below[0], (), _condition(node.condition))
-
-
-def _as(node: f.As, below: Sequence[Box]) -> Box:
-    return b.with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), ())
-
-
-def _rename(node: f.Rename, below: Sequence[Box]) -> Box:
-    text = f"[{quote_name(node.old)} -> {quote_name(node.new)}]"
-    return b.framed(below[0], (((text, "cf-labels"),),))
-
-
-def _headed(words: Callable[[Any], str]) -> Callable[[Any, Sequence[Box]], Box]:
-    return lambda node, below: b.framed(below[0], (((words(node), "cf-bold"),),))
+def _headed(words: Callable[[Any], str], kind: str = "cf-bold") -> Callable[[Any, Sequence[Box]], Box]:
+    return lambda node, below: b.framed(below[0], (((words(node), kind),),))
 
 
 def _strategy(node: f.Selection | Select) -> str:
@@ -180,10 +163,6 @@ def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
     return b.looped(below[0], replace(connector, sign=f":{times}" if node.strict else times))
 
 
-def _exclusion(node: f.Exclusion, below: Sequence[Box]) -> Box:
-    return b.excluding(below[0], node.sign, below[1])
-
-
 def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
     # It begins after the last event of what comes before.
     refused = b.forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1])
@@ -221,20 +200,20 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     f.EventType: _event,
     f.AnyEvent: _event,
     f.NotEvent: _not_event,
-    f.As: _as,
-    f.Rename: _rename,
-    f.Filter: _filter,
+    f.As: lambda node, below: b.with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), ()),
+    f.Rename: _headed(lambda node: f"[{quote_name(node.old)} -> {quote_name(node.new)}]", "cf-labels"),
+    f.Filter: lambda node, below: b.with_lines(below[0], (), _condition(node.condition)),
     f.Combination: _in_stack(),
     **{kind: _in_row(connector) for kind, connector in _IN_ROWS.items()},
     **{kind: _again(kind.sign, not kind.gapless) for kind in (f.Iteration, f.StrictIteration)},
     f.Repetition: _repetition,
-    f.Exclusion: _exclusion,
+    f.Exclusion: lambda node, below: b.excluding(below[0], node.sign, below[1]),
     f.NotFollowedBy: _not_followed,
     f.Project: _headed(lambda node: f"PROJECT {', '.join(map(quote_name, node.labels))}"),
     f.Start: _headed(lambda node: "START"),
     f.Selection: _headed(_strategy),
     f.Within: _window,
-    AutomatonFormula: _automaton,
+    AutomatonFormula: lambda node, _: _leaf(("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", "")),
     r.Regular: _headed(lambda _: "SREMO"),
     r.Epsilon: _sign("EPSILON"),
     r.Empty: _sign("EMPTY"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 from cerflow.automata.model.diagrams import show_condition
@@ -95,16 +95,6 @@ def shown_memory(memory: Memory, registers: Sequence[Register]) -> tuple[tuple[s
         (f"r{number}: {register.meaning}", _content(content))
         for number, (content, register) in enumerate(zip(memory, registers))
         if content is not None
-    )
-
-
-def with_times(memory: Memory, timed: Collection[int], events: Sequence[Event]) -> Memory:
-    """The registers with times as conditions see them in those that are ``timed``."""
-    return tuple(
-        tuple(time_of(value, events) if isinstance(value, int | float) else value for value in content)
-        if number in timed and isinstance(content, tuple)
-        else content
-        for number, content in enumerate(memory)
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -108,7 +109,8 @@ def shortest_match(
     try:
         runs = FiniteMemory(transducer, budget)
     except UnboundedMemoryError as error:
-        freed = FiniteMemory(_without_memory(transducer), budget)
+        plain = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
+        freed = FiniteMemory(replace(transducer, transitions=plain, registers=(), window=None), budget)
         algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
         if all(_match(freed, algebra, True) is None for algebra in algebras):
             return Answer(False)
@@ -142,13 +144,6 @@ def _solver(error: UnboundedMemoryError) -> ModuleType:
             raise
         error.hint = "The extra 'decide' decides more: pip install 'cerflow[decide]'."
         raise error from None
-
-
-def _without_memory(transducer: Transducer) -> Transducer:
-    transitions = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
-    return Transducer(
-        transducer.states, transducer.initial, transducer.final, transitions, mentioned=transducer.mentioned
-    )
 
 
 def _searched(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
@@ -114,14 +115,10 @@ def beginnings(formula: f.Formula) -> list[BlockEnd]:
     return _pieces(formula, first=True)
 
 
-#: Steps, the innermost first; a linked list, because those around a choice are the same for all of its branches.
-_Steps = tuple[_Around, "_Steps"] | None
-
-
 def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
-    # Blocks with the same steps around them are one.
-    blocks: dict[int, tuple[_Steps, list[f.Formula]]] = {}
-    pending: list[tuple[f.Formula, _Steps]] = [(formula, None)]
+    # Blocks with the same steps around them are one; the steps around a choice are the same for all of its branches.
+    blocks: dict[int, tuple[tuple[_Around, ...], list[f.Formula]]] = {}
+    pending: list[tuple[f.Formula, tuple[_Around, ...]]] = [(formula, ())]
     while pending:
         current, steps = pending.pop()
         if _is_event(current):
@@ -134,15 +131,15 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
                 pending += [(current.right, steps), (current.left, steps)]
             case f.Sequence():
                 end = current.left if first else current.right
-                pending.append((end, (_Around(current, 0 if first else 1), steps)))
+                pending.append((end, (_Around(current, 0 if first else 1), *steps)))
             case f.Iteration():
                 more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
-                pending += [(current.operand, (_Around(more, 0 if first else 1), steps)), (current.operand, steps)]
+                pending += [(current.operand, (_Around(more, 0 if first else 1), *steps)), (current.operand, steps)]
             case f.Rename() | f.Filter():
-                pending.append((current.operand, (_Around(current), steps)))
+                pending.append((current.operand, (_Around(current), *steps)))
             case f.Start():
                 # After ``:`` everything starts where it begins.
-                pending.append((current.operand, steps if first else (_Around(current), steps)))
+                pending.append((current.operand, steps if first else (_Around(current), *steps)))
             case _:
                 place = "first" if first else "last"
                 name = current.strategy if isinstance(current, f.Selection) else type(current).__name__
@@ -154,16 +151,10 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
     return [_piece(reduce(f.Disjunction, found), steps) for steps, found in blocks.values()]
 
 
-def _piece(block: f.Formula, steps: _Steps) -> BlockEnd:
-    around: list[_Around] = []
-    while steps is not None:
-        step, steps = steps
-        if not around and isinstance(step.operator, f.Filter | f.Rename):
-            # The condition reads the block alone.
-            block = step.around(block)
-        else:
-            around.append(step)
-    return BlockEnd(block, tuple(around))
+def _piece(block: f.Formula, steps: tuple[_Around, ...]) -> BlockEnd:
+    # Conditions and renamings next to the block read it alone.
+    own = list(takewhile(lambda step: isinstance(step.operator, f.Filter | f.Rename), steps))
+    return BlockEnd(reduce(lambda found, step: step.around(found), own, block), steps[len(own) :])
 
 
 def joined_strictly(

@@ -26,8 +26,8 @@ class OnEvents:
 
 #: What is done to each event: a label or a renaming as the operator says, or a condition.
 Operation = f.As | f.Rename | OnEvents
-#: Operations on a formula, the first one first; a linked list, so that formulas below share it.
-_Pending = tuple[Operation, "_Pending"] | None
+#: Operations that go on below a formula, the first one first.
+_Waiting = tuple[Operation, ...]
 
 
 def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | None]) -> f.Formula:
@@ -42,27 +42,26 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
     places = occurrences(formula)
     apply = _Application(formula)
     gone: set[int] = set()
-    here: dict[int, list[Operation]] = {}
+    here: dict[int, Many[Operation]] = {}
 
-    def enter(index: int, current: f.Formula, waiting: _Pending) -> _Pending:
+    def enter(index: int, current: f.Formula, waiting: _Waiting) -> _Waiting:
         if labels[index].single:
-            here[index] = _listed(waiting)
-            return None
+            here[index] = waiting
+            return ()
         operations = moved(current)
         if operations is not None:
             gone.add(index)
-            for operation in reversed(operations):
-                waiting = (operation, waiting)
-        elif isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
+            return (*operations, *waiting)
+        if isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
             _refuse_conditions(current, waiting)
             if stops_labels(current):
-                here[index], waiting = _listed(waiting), None
+                here[index], waiting = waiting, ()
         elif stops_labels(current):
             here[index], waiting = _divided(current, waiting, labels[places[index].operands[0]])
         return waiting
 
     # What both sides of AND must satisfy, one of them may check.
-    handed_down(formula, None, enter, first_only=(f.Exclusion, f.Conjunction))
+    handed_down(formula, (), enter, first_only=(f.Exclusion, f.Conjunction))
 
     def change(index: int, current: Node) -> Node:
         if index in gone:
@@ -82,19 +81,11 @@ def stops_labels(current: Node) -> bool:
     )
 
 
-def _listed(waiting: _Pending) -> list[Operation]:
-    found: list[Operation] = []
-    while waiting is not None:
-        operation, waiting = waiting
-        found.append(operation)
-    return found
-
-
-def _divided(current: f.Formula, waiting: _Pending, inner: Labels) -> tuple[list[Operation], _Pending]:
+def _divided(current: f.Formula, waiting: _Waiting, inner: Labels) -> tuple[list[Operation], _Waiting]:
     """The operators that stay around PROJECT or AND, and the conditions that pass, as they read inside."""
     outside: list[Operation] = []
-    inside: _Pending = None
-    for operation in _listed(waiting):
+    inside: list[Operation] = []
+    for operation in waiting:
         if not isinstance(operation, OnEvents):
             outside.append(operation)
             continue
@@ -113,8 +104,8 @@ def _divided(current: f.Formula, waiting: _Pending, inner: Labels) -> tuple[list
             condition = operation.condition
             if name != operation.label and operation.label is not None and name is not None:
                 condition = relabelled(condition, {operation.label: name})
-            inside = (OnEvents(name, condition), inside)
-    return outside, inside
+            inside.insert(0, OnEvents(name, condition))
+    return outside, tuple(inside)
 
 
 def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
@@ -129,8 +120,8 @@ def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
     return inner.assigned
 
 
-def _refuse_conditions(current: f.Selection, waiting: _Pending) -> None:
-    for operation in _listed(waiting):
+def _refuse_conditions(current: f.Selection, waiting: _Waiting) -> None:
+    for operation in waiting:
         if isinstance(operation, OnEvents):
             raise UnsupportedQueryError(
                 f"a condition would have to pass {current.strategy}, which compares the matches that satisfy it with "

@@ -1,13 +1,13 @@
-"""Windows on complex events (spec §2)."""
+"""Windows and selection strategies on complex events (spec §2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from cerflow.base.complex_events import ComplexEvent, support
+from cerflow.base.complex_events import ComplexEvent, last_at_most, next_at_most, support
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Event, Stream
-from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
+from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy, Window
 
 
 def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event]) -> bool:
@@ -32,3 +32,28 @@ def within(complex_event: ComplexEvent, window: Window, events: Sequence[Event])
                 return False
             return end - start < window.size
     raise TypeError(f"{type(window).__name__} is not a window")
+
+
+def kept_by(strategy: Strategy, matches: Iterable[ComplexEvent], by: Collection[str] = ()) -> frozenset[ComplexEvent]:
+    """The complex events that a selection strategy keeps (spec §2, P1 §4 with errata E1 and E2).
+
+    NEXT, LAST and MAX compare supports. With labels ``by`` they compare the positions that carry one of these labels,
+    so complex events that agree on those positions stay or go together.
+    """
+    kept = frozenset(matches)
+    if not kept:
+        return kept
+    supports = {c: frozenset(p for label, p in c if label in by) if by else support(c) for c in kept}
+    match strategy:
+        case Strategy.ALL:
+            return kept
+        case Strategy.ANY:
+            return frozenset((min(kept, key=sorted),))
+        case Strategy.STRICT:
+            return frozenset(c for c in kept if not (s := supports[c]) or len(s) == max(s) - min(s) + 1)
+        case Strategy.NEXT:
+            return frozenset(c for c in kept if all(next_at_most(s, supports[c]) for s in supports.values()))
+        case Strategy.LAST:
+            return frozenset(c for c in kept if all(last_at_most(s, supports[c]) for s in supports.values()))
+        case Strategy.MAX:
+            return frozenset(c for c in kept if not any(supports[c] < s for s in supports.values()))

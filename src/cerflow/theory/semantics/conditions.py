@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from itertools import pairwise, product
 
 from cerflow.base.events import Event
-from cerflow.language.condition import And, Bracket, Condition, Not, Or, Some, reads_previous
+from cerflow.language.condition import And, Bracket, Condition, Or, Some, combined, reads_previous
 from cerflow.theory.semantics.values import EventsOf, labels_outside_aggregates, value_of
 
 
@@ -22,15 +21,7 @@ def satisfies(condition: Condition, events_of: EventsOf) -> bool:
     events of xi, so it does not hold without events. All other labels of c have one event each.
     ``NOT SOME x1, …, xn: c`` is the atom NOT c: for every choice c is false, and not unknown.
     """
-    stack: list[bool] = []
-    for current, negated in atoms_of(condition):
-        if isinstance(current, And | Or):
-            right, left = stack.pop(), stack.pop()
-            conjunction = isinstance(current, And) != negated
-            stack.append(left and right if conjunction else left or right)
-        else:
-            stack.append(_holds(current, negated, events_of))
-    return stack[-1]
+    return combined(condition, lambda atom, positive: _holds(atom, not positive, events_of), _both_or_either)
 
 
 def satisfies_with_registers(condition: Condition, current: Event, registers: Mapping[str, Event]) -> bool:
@@ -38,36 +29,19 @@ def satisfies_with_registers(condition: Condition, current: Event, registers: Ma
 
     An atom on an empty register is false, and its negation true. If an atom is unknown, neither holds.
     """
-    stack: list[bool] = []
-    for atom, negated in atoms_of(condition):
-        if isinstance(atom, And | Or):
-            right, left = stack.pop(), stack.pop()
-            stack.append(left and right if isinstance(atom, And) != negated else left or right)
-            continue
+
+    def holds(atom: Condition, positive: bool) -> bool:
         read = labels_outside_aggregates(atom)
         single: dict[str | None, Event | None] = {r: registers[r] for r in read if r in registers}
         single[None] = current
         value = value_of(atom, single, lambda _: ()) if all(r in registers for r in read) else False
-        stack.append(value is not None and bool(value) != negated)
-    return stack[-1]
+        return value is not None and bool(value) == positive
+
+    return combined(condition, holds, _both_or_either)
 
 
-@lru_cache(maxsize=4096)
-def atoms_of(condition: Condition) -> tuple[tuple[Condition, bool], ...]:
-    """The atoms, and the AND and OR between them, children first; the flag is true below an odd number of NOTs."""
-    found: list[tuple[Condition, bool]] = []
-    stack: list[tuple[Condition, bool, bool]] = [(condition, False, False)]
-    while stack:
-        current, negated, ready = stack.pop()
-        if isinstance(current, Not):
-            stack.append((current.operand, not negated, False))
-        elif isinstance(current, And | Or) and not ready:
-            stack.append((current, negated, True))
-            stack.append((current.right, negated, False))
-            stack.append((current.left, negated, False))
-        else:
-            found.append((current, negated))
-    return tuple(found)
+def _both_or_either(join: type[And | Or], left: bool, right: bool) -> bool:
+    return left and right if join is And else left or right
 
 
 def _holds(atom: Condition, negated: bool, events_of: EventsOf) -> bool:

@@ -16,9 +16,8 @@ from cerflow.language.condition import Condition
 from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.logic.analysis.first_order import defined_outside_iterations, refuse_by, variables
 from cerflow.logic.analysis.scopes import occurrences
-from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.complex_events import kept_by, within
 from cerflow.theory.semantics.conditions import satisfies
-from cerflow.theory.semantics.strategies import kept_by
 
 Positions = frozenset[int]
 #: The positions of the variables in a formula, sorted by name.

@@ -29,11 +29,10 @@ from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.scopes import occurrences, resolve
 from cerflow.theory.semantics.automata import automaton_matches
-from cerflow.theory.semantics.complex_events import within
+from cerflow.theory.semantics.complex_events import kept_by, within
 from cerflow.theory.semantics.conditions import satisfies, satisfies_with_registers
 from cerflow.theory.semantics.deadlines import Clock, Moment, at_event, deadline_of
 from cerflow.theory.semantics.sremo import SremoDenotation
-from cerflow.theory.semantics.strategies import kept_by
 
 #: Complex events, each with the moment when it is known.
 Known = frozenset[tuple[ComplexEvent, Moment]]

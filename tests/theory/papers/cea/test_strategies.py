@@ -15,7 +15,7 @@ from cerflow.automata import (
 )
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.formula import Strategy
-from cerflow.theory.semantics.strategies import kept_by
+from cerflow.theory.semantics.complex_events import kept_by
 from support.generators.cea import E4, E5, FIGURE_2, ceas, read
 from support.generators.sremo import strings
 from support.golden import FIGURE2, LETTER_QUERIES, LETTERS, PHI1, PHI2, PHI3, SENSORS, STRATEGY_TABLE, sets

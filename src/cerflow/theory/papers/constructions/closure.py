@@ -49,10 +49,6 @@ class Schemas:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def nothing(self) -> SingleEnded:
-        """``∅``: no transition."""
-        return self._between()
-
     def empty_string(self) -> SingleEnded:
         """``ε`` (Figure 11a)."""
         start, final = self._ends()
@@ -70,13 +66,9 @@ class Schemas:
         joined = _epsilon(left.final, right.start)
         return SingleEnded(left.start, right.final, (*left.transitions, joined, *right.transitions))
 
-    def alternation(self, left: SingleEnded, right: SingleEnded) -> SingleEnded:
-        """``e + f`` (Figure 11e)."""
-        return self._between(left, right)
-
     def star(self, body: SingleEnded) -> SingleEnded:
         """``e*`` (Figure 11f); registers are not reset between repetitions."""
-        once = self._between(body)
+        once = self.between(body)
         back = (_epsilon(once.start, once.final), _epsilon(body.final, body.start))
         return SingleEnded(once.start, once.final, (*once.transitions, *back))
 
@@ -92,8 +84,8 @@ class Schemas:
         transitions += [_epsilon(q, final) for q in finals if q != final]
         return SingleEnded(start, final, tuple(transitions))
 
-    def _between(self, *parts: SingleEnded) -> SingleEnded:
-        """The parts in parallel between a new start and a new final state."""
+    def between(self, *parts: SingleEnded) -> SingleEnded:
+        """``e + f`` (Figure 11e), ``∅`` without parts: in parallel between a new start and a new final state."""
         start, final = self._ends()
         found: list[TransitionLike] = []
         for part in parts:
@@ -112,7 +104,7 @@ def _epsilon(source: int, target: int) -> SymbolicTransition:
 def union(left: AnyA, right: AnyA) -> AnyA:
     """``Match(T, S) = Match(T1, S) ∪ Match(T2, S)``; the operator OR of formulas."""
     if left.model.anywhere:
-        return _by_schema(Schemas.alternation, left, set_apart(left, right))
+        return _by_schema(Schemas.between, left, set_apart(left, right))
     one, other = _side_by_side(left, right)
     whole, starts, finals = (*one.transitions, *other.transitions), one.starts | other.starts, one.finals | other.finals
     return left.made(whole, starts=starts, finals=finals, states=one.states | other.states)

@@ -72,7 +72,7 @@ class _SremoCompiler:
         schemas = self._schemas
         match current:
             case r.Empty():
-                return schemas.nothing()
+                return schemas.between()
             case r.Epsilon():
                 return schemas.empty_string()
             case r.Terminal():
@@ -81,7 +81,7 @@ class _SremoCompiler:
             case r.Concatenation():
                 return schemas.concatenation(*below)
             case r.Alternation():
-                return schemas.alternation(*below)
+                return schemas.between(*below)
             case r.Star():
                 return schemas.star(*below)
             case r.Intersection():
