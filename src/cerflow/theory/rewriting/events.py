@@ -61,7 +61,8 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
         return waiting
 
     # What both sides of AND must satisfy, one of them may check.
-    handed_down(formula, (), enter, first_only=(f.Exclusion, f.Conjunction))
+    begin: _Waiting = ()
+    handed_down(formula, begin, enter, first_only=(f.Exclusion, f.Conjunction))
 
     def change(index: int, current: Node) -> Node:
         if index in gone:

@@ -14,7 +14,6 @@ from cerflow.base.events import Event, StreamGiven, as_stream
 from cerflow.base.graphs import answered
 from cerflow.language import sremo as r
 from cerflow.language.builder.given import SremoGiven, sremo_tree
-from cerflow.language.condition import Condition
 from cerflow.language.node import fold_only
 from cerflow.logic.analysis.checks import refuse_aggregates
 from cerflow.logic.analysis.register_reads import refuse_doubtful_reads
@@ -23,7 +22,9 @@ from cerflow.theory.semantics.conditions import satisfies_with_registers
 
 #: The positions of the events in the filled registers: (register, index), sorted.
 Registers = tuple[tuple[str, int], ...]
-#: A part of the expression, its remaining operands (where that matters), m, n, v.
+#: A part of the expression, and its remaining operands (where that matters).
+_Part = tuple[int, tuple[int, ...]]
+#: A part and its remaining operands, m, n, v.
 _Question = tuple[int, tuple[int, ...], int, int, Registers]
 _Outcomes = frozenset[tuple[ComplexEvent, Registers]]
 _Rule = Generator[_Question, _Outcomes, _Outcomes]
@@ -102,7 +103,7 @@ class SremoDenotation:
         whole: _Question = (*self._first(len(self._parts) - 1), m, n, registers)
         return answered(whole, lambda question: self._rule(*question), self._known)
 
-    def _first(self, k: int) -> tuple[int, tuple[int, ...]]:
+    def _first(self, k: int) -> _Part:
         """Part k with all its operands remaining."""
         return k, self._below[k] if isinstance(self._parts[k], r.AnyMatch | r.NextMatch | r.Unordered) else ()
 
@@ -120,17 +121,13 @@ class SremoDenotation:
             case r.Empty():
                 return nothing
             case r.Terminal():
-                if n != m + 1 or not self._satisfied(expression.condition, m, v):
+                held = {register: self._events[index] for register, index in v}
+                if n != m + 1 or not satisfies_with_registers(expression.condition, self._events[m], held):
                     return nothing
                 marks = frozenset(((expression.label, m),)) if expression.label is not None else frozenset()
                 return frozenset(((marks, _written(v, dict.fromkeys(expression.registers, m))),))
             case r.Concatenation():
-                found: set[tuple[ComplexEvent, Registers]] = set()
-                for split in range(m, n + 1):
-                    for marks1, v1 in (yield ask(below[0], m, split, v)):
-                        for marks2, v2 in (yield ask(below[1], split, n, v1)):
-                            found.add((marks1 | marks2, v2))
-                return frozenset(found)
+                return (yield from self._in_turn(self._first(below[0]), self._first(below[1]), m, n, v, m))
             case r.Alternation():
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
@@ -141,10 +138,11 @@ class SremoDenotation:
             case r.Star():
                 if m == n:
                     return unmarked
-                return (yield from self._repeated(k, below[0], m, n, v))
+                # Each repetition reads an event: repeating the empty string changes nothing.
+                return (yield from self._in_turn(self._first(below[0]), self._first(k), m, n, v, m + 1))
             case r.Plus():
                 once = yield ask(below[0], m, n, v)
-                more = yield from self._repeated(k, below[0], m, n, v)
+                more = yield from self._in_turn(self._first(below[0]), self._first(k), m, n, v, m + 1)
                 return once | more
             case r.Intersection():
                 left = yield ask(below[0], m, n, v)
@@ -175,12 +173,12 @@ class SremoDenotation:
                 return (yield from self._unordered(k, rest, m, n, v)) if rest else unmarked if m == n else nothing
         raise TypeError(f"{type(expression).__name__} is not an expression")
 
-    def _repeated(self, k: int, body: int, m: int, n: int, v: Registers) -> _Rule:
-        """The body, then part k again. Each repetition reads an event: repeating the empty string changes nothing."""
+    def _in_turn(self, first: _Part, then: _Part, m: int, n: int, v: Registers, begin: int) -> _Rule:
+        """One part, and then another one from ``begin`` or later on."""
         found: set[tuple[ComplexEvent, Registers]] = set()
-        for split in range(m + 1, n + 1):
-            for marks1, v1 in (yield (*self._first(body), m, split, v)):
-                for marks2, v2 in (yield (*self._first(k), split, n, v1)):
+        for split in range(begin, n + 1):
+            for marks1, v1 in (yield (*first, m, split, v)):
+                for marks2, v2 in (yield (*then, split, n, v1)):
                     found.add((marks1 | marks2, v2))
         return frozenset(found)
 
@@ -230,15 +228,8 @@ class SremoDenotation:
         found: set[tuple[ComplexEvent, Registers]] = set()
         for place, part in enumerate(rest):
             others = rest[:place] + rest[place + 1 :]
-            for split in range(m, n + 1):
-                for marks1, v1 in (yield (*self._first(part), m, split, v)):
-                    for marks2, v2 in (yield (k, others, split, n, v1)):
-                        found.add((marks1 | marks2, v2))
+            found |= yield from self._in_turn(self._first(part), (k, others), m, n, v, m)
         return frozenset(found)
-
-    def _satisfied(self, condition: Condition, current: int, v: Registers) -> bool:
-        held = {register: self._events[index] for register, index in v}
-        return satisfies_with_registers(condition, self._events[current], held)
 
 
 def _written(v: Registers, new: dict[str, int]) -> Registers:
