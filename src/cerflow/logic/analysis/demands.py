@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import pairwise
 
 from cerflow.base.errors import QueryError
@@ -13,6 +12,7 @@ from cerflow.base.schema import ValueKind
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, fold
+from cerflow.logic.analysis.kind_checks import kind_of_literal
 
 #: An attribute whose kind an expression has, the attributes in a sum that nothing is known of, the kind of another
 #: expression, or None for what goes with everything.
@@ -92,8 +92,11 @@ class KindDemands:
             case c.Attribute():
                 self.find(current.name)
                 return current
+            case c.Literal(str(text)) if is_moment(text):
+                return ValueKind.TIMESTAMP
             case c.Literal():
-                return _kind_of(current.value)
+                kind = kind_of_literal(current)
+                return ValueKind.FLOAT if kind is ValueKind.INTEGER else kind
             case c.TruthValue():
                 return ValueKind.BOOLEAN
             case AttributeWindow():
@@ -171,19 +174,6 @@ class KindDemands:
 
     def _order(self, below: Sequence[_Meaning]) -> None:
         self.ordered.update(what.name for what in below if isinstance(what, c.Attribute))
-
-
-def _kind_of(value: object) -> ValueKind | None:
-    match value:
-        case timedelta():
-            return ValueKind.DURATION
-        case bool():
-            return ValueKind.BOOLEAN
-        case int() | float():
-            return ValueKind.FLOAT
-        case str():
-            return ValueKind.TIMESTAMP if is_moment(value) else ValueKind.STRING
-    return None
 
 
 KIND_WORDS = {

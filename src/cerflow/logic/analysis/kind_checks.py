@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from cerflow.base.errors import QueryError
 from cerflow.base.events import parsed_moment
 from cerflow.base.schema import ValueKind
 from cerflow.language.condition import Expression, Literal
 from cerflow.language.node import Node
+
+#: The kinds of literals by their types; a truth value is an integer to Python.
+_LITERALS = {
+    bool: ValueKind.BOOLEAN,
+    int: ValueKind.INTEGER,
+    float: ValueKind.FLOAT,
+    str: ValueKind.STRING,
+    timedelta: ValueKind.DURATION,
+}
+
+
+def kind_of_literal(literal: Literal) -> ValueKind | None:
+    """The kind of a literal, None for NULL."""
+    return next((kind for type_, kind in _LITERALS.items() if isinstance(literal.value, type_)), None)
 
 
 def a_kind(kind: ValueKind | None) -> str:

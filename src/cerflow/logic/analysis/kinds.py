@@ -15,7 +15,7 @@ from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.language import condition as c
 from cerflow.language.lexicon import quote_attribute
 from cerflow.language.node import Node, fold, walk
-from cerflow.logic.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
+from cerflow.logic.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string, kind_of_literal
 
 _NUMBER, _TIME, _SPAN = ValueKind.FLOAT, ValueKind.TIMESTAMP, ValueKind.DURATION
 #: The kind of a result where a timestamp or a duration is an operand; a number of either kind counts as a float.
@@ -101,7 +101,7 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
     """The sort of an expression, given those of its children; NULL's for what is not an expression of the language."""
     match current:
         case c.Literal():
-            return Sort(_kind_of_literal(current))
+            return Sort(kind_of_literal(current))
         case c.Attribute():
             return _sort_of_attribute(current, schema)
         case c.Arithmetic():
@@ -126,22 +126,6 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
             return Sort(kind, keeps and first.counts_time, first.zoned if kind is ValueKind.TIMESTAMP else None)
     # Expressions of automata may say themselves what they give.
     return Sort(getattr(current, "gives", None))
-
-
-def _kind_of_literal(literal: c.Literal) -> ValueKind | None:
-    match literal.value:
-        case None:
-            return None
-        case bool():
-            return ValueKind.BOOLEAN
-        case int():
-            return ValueKind.INTEGER
-        case float():
-            return ValueKind.FLOAT
-        case str():
-            return ValueKind.STRING
-        case datetime.timedelta():
-            return ValueKind.DURATION
 
 
 def _sort_of_attribute(attribute: c.Attribute, schema: Schema) -> Sort:

@@ -109,17 +109,11 @@ def _combine(current: f.Formula, below: Many[Labels]) -> Labels:
                 left.bound & right.bound if either else (left.bound | right.bound) - twice,
                 left.relations | right.relations,
                 left.wildcard or right.wildcard,
-                never=_never(left, right),
+                never=left.never & right.never if left.wildcard and right.wildcard else left.never | right.never,
             )
         case f.Filter():
             return below[0]
     return replace(below[0], single=False)
-
-
-def _never(left: Labels, right: Labels) -> frozenset[str]:
-    if left.wildcard and right.wildcard:
-        return left.never & right.never
-    return left.never if left.wildcard else right.never
 
 
 def _rename(inner: Labels, old: str, new: str) -> Labels:

@@ -48,8 +48,8 @@ def _of_test(condition: Node) -> c.Condition:
 
 def _simpler(current: Node) -> Node:
     match current:
-        case c.Arithmetic() | c.Negative() | c.Function():
-            return _computed(current)
+        case c.Arithmetic() | c.Negative() | c.Function() if all(isinstance(n, c.Literal) for n in current.children):
+            return c.Literal(constant_value(current), span=current.span)  # type: ignore[arg-type]
         case c.Comparison():
             return _comparison(current)
         case c.Between() | c.In(_, (_,)):
@@ -72,13 +72,6 @@ def _negation(condition: Node) -> c.Condition:
     negated = folded(c.Not(condition))  # type: ignore[arg-type]
     assert isinstance(negated, c.Condition)
     return negated
-
-
-def _computed(current: c.Expression) -> c.Expression:
-    """The value of an expression that reads no event."""
-    if all(isinstance(child, c.Literal) for child in current.children):
-        return c.Literal(constant_value(current), span=current.span)  # type: ignore[arg-type]
-    return current
 
 
 def _comparison(current: c.Comparison) -> c.Condition:

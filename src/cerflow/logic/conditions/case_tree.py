@@ -25,11 +25,6 @@ class Case:
 _Literal = tuple[Condition, bool]
 
 
-def _condition(literal: _Literal) -> Condition:
-    condition, positive = literal
-    return condition if positive else not_true(condition)
-
-
 #: A literal by number; that of the opposite differs in the last bit.
 _Number = int
 
@@ -199,7 +194,10 @@ def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, 
                 k = -1
                 break
         k += 1
-    return [tuple(map(_condition, sorted(case, key=repr))) for case in dict.fromkeys(found)]
+    return [
+        tuple(condition if positive else not_true(condition) for condition, positive in sorted(case, key=repr))
+        for case in dict.fromkeys(found)
+    ]
 
 
 def _completes(case: frozenset[_Literal], literal: _Literal, rest: frozenset[_Literal]) -> bool:

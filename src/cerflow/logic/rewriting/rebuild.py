@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Many
 from dataclasses import replace
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from cerflow.base import limits
 from cerflow.base.errors import Span, UnsupportedQueryError
@@ -114,6 +114,15 @@ def refuse_later_choices(formula: f.Formula) -> None:
         below = [child for child in current.children if isinstance(child, f.Formula)]
         first = first and not isinstance(current, f.Iteration)
         pending += [(child, first and not (k and isinstance(current, f.Sequence))) for k, child in enumerate(below)]
+
+
+def refuse_to_pass(strategy: f.Selection, what: str = "a condition", place: Node | None = None) -> NoReturn:
+    """Raise `UnsupportedQueryError` for a condition that would be moved out of NEXT, LAST, MAX or ANY, or into it."""
+    raise UnsupportedQueryError(
+        f"{what} would have to pass {strategy.strategy}, which compares the matches that satisfy it with the others",
+        span=(place.span if place is not None else None) or strategy.span,
+        hint=f"Put the FILTER on the formula inside {strategy.strategy} if that is what is meant.",
+    )
 
 
 def refuse_any(current: Node) -> None:

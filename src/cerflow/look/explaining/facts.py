@@ -19,7 +19,7 @@ from cerflow.engine.results.report import kept_labels
 from cerflow.engine.slices.division import keys_kept
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import formula as f
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import transform, walk
 from cerflow.language.printer import show
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Regular, Windowed
@@ -130,7 +130,9 @@ def _formula(written: Select, select: Select) -> Told:
     rewritten = compiled != hoist_window(written.formula, written.window)[0]
     if any(isinstance(n, Regular) for n in walk(compiled)):
         with suppress(UnsupportedQueryError):  # it is said elsewhere that this cannot be evaluated
-            plain = transform(compiled, _without_strategies)
+            plain = transform(
+                compiled, lambda n: Regular(without_strategies(n.expression)) if isinstance(n, Regular) else n
+            )
             rewritten |= plain != compiled
             compiled = plain
     before, after = show(written.formula), show(compiled)
@@ -138,10 +140,6 @@ def _formula(written: Select, select: Select) -> Told:
     facts = {"language": language, "written": before, "compiled": after, "rewritten": rewritten}
     lines = table([("written", before), ("rewritten", after)]) if rewritten else in_lines(after)
     return Told(facts, "Formula", lines)
-
-
-def _without_strategies(current: Node) -> Node:
-    return Regular(without_strategies(current.expression)) if isinstance(current, Regular) else current
 
 
 def _labels(formula: f.Formula, others: bool) -> Told:

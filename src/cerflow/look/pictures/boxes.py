@@ -60,14 +60,12 @@ class Box:
     foot: _Lines = ()
 
 
-def draw(sheet: Sheet, box: Box) -> None:
-    """Draw a box and all in it, parents first."""
-    stack = [(0.0, 0.0, box)]
-    while stack:
-        x, y, current = stack.pop()
-        if current.own is not None:
-            current.own(sheet, x, y, sheet.group(current.kind, current.title))
-        stack += [(x + dx, y + dy, part) for dx, dy, part in reversed(current.parts)]
+def draw(sheet: Sheet, box: Box, x: float = 0.0, y: float = 0.0) -> None:
+    """Draw a box at a place, and all in it, parents first."""
+    if box.own is not None:
+        box.own(sheet, x, y, sheet.group(box.kind, box.title))
+    for dx, dy, part in box.parts:
+        draw(sheet, part, x + dx, y + dy)
 
 
 def titled(box: Box, title: str) -> Box:

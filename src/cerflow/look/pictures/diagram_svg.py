@@ -174,7 +174,8 @@ def _take(sheet: Sheet, drawn: Element, into: Element, lines: _Lines, first: int
     framed = drawn.get("class") == "node"
     # The inner of two frames stands first.
     for part in reversed(drawn):
-        points = _points(part.get("points") or part.get("d") or "")
+        numbers = map(float, re.findall(r"-?\d+(?:\.\d+)?", part.get("points") or part.get("d") or ""))
+        points = list(zip(numbers, numbers))
         if part.get("fill") == _ROOM:
             room = points
         elif part.tag == "ellipse":
@@ -188,8 +189,3 @@ def _take(sheet: Sheet, drawn: Element, into: Element, lines: _Lines, first: int
         (left, bottom), (right, top) = room[0], room[2]
         y = (bottom + top) / 2 + LINE * (k - ((whole or len(lines)) - 1) / 2)
         sheet.text((left + right) / 2, y, line, into, "middle")
-
-
-def _points(text: str) -> list[Point]:
-    numbers = map(float, re.findall(r"-?\d+(?:\.\d+)?", text))
-    return list(zip(numbers, numbers))

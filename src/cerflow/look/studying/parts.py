@@ -10,8 +10,10 @@ import datetime
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 
 from cerflow.automata.model.clock import reads_tick
+from cerflow.base.errors import counted
 from cerflow.language import formula as f
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
@@ -19,7 +21,7 @@ from cerflow.language.select import Projection, ProjectionKind, Select
 from cerflow.logic.rewriting.rebuild import transformed
 from cerflow.look.pictures.boxes import Mark
 from cerflow.look.studying.samples import StudiedEvents
-from cerflow.look.studying.steps import Pairs, PassedDeadline, TracedEvent
+from cerflow.look.studying.steps import PassedDeadline, TracedEvent
 from cerflow.look.studying.tracing import Trace
 from cerflow.look.studying.wording import shown_duration
 
@@ -109,7 +111,8 @@ class TracedParts:
             kinds.append("cs-refused")
         before = {t.source for t in transitions if label in t.labels}
         waiting = [c for c in step.living if c.state in before]
-        done = sorted({p for pairs in self._pairs(step) for own, p in pairs if own == label})
+        known = chain(step.matches, *(configuration.some for configuration in step.living))
+        done = sorted({p for pairs in known for own, p in pairs if own == label})
         if done and "cs-taken" not in kinds:
             more = "" if len(done) <= _LISTED else " …"
             lines.append(f"✓ event {', '.join(map(str, done[-_LISTED:]))}{more}")
@@ -120,11 +123,6 @@ class TracedParts:
             lines.append("… may begin" if begins else f"… {number:,} {'waits' if number == 1 else 'wait'} for it")
             kinds.append("cs-waiting")
         return Mark(tuple(lines), kinds[0] if kinds else "cs-idle")
-
-    def _pairs(self, step: TracedEvent | PassedDeadline) -> Iterator[Pairs]:
-        yield from step.matches
-        for configuration in step.living:
-            yield from configuration.some
 
     def _plain(self, reason: str) -> str:
         """A reason with what registers mean in place of their names."""
@@ -172,14 +170,10 @@ class TracedParts:
             node
             for node in refusing
             for inner in walk(node.right if isinstance(node, f.Exclusion) else node)
-            if isinstance(inner, _SINGLE) and _of_type(inner, step)
+            # Conditions are not looked at.
+            if isinstance(inner, _SINGLE) and (not isinstance(inner, f.EventType) or inner.name == step.event.type)
         ]
-        said = f"✗ this event ends {count:,} partial {'match' if count == 1 else 'matches'}"
+        said = f"✗ this event ends {counted(count, 'partial match', 'partial matches')}"
         said = said if count else "✗ nothing can begin after this event"
         parts: list[Node] = [*at] or [self.tree]
         return {id(node): Mark((said,), "cs-refused") for node in parts}
-
-
-def _of_type(node: Node, step: TracedEvent) -> bool:
-    """Whether an event has the type that a single event of a pattern asks for; conditions are not looked at."""
-    return not isinstance(node, f.EventType) or node.name == step.event.type

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.base.errors import CerflowError
+from cerflow.base.errors import CerflowError, counted
 from cerflow.base.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit
 
 _SIGNS = "▁▂▃▄▅▆▇█"
@@ -29,7 +29,9 @@ class MatchesOverTime:
         bounds = pc.min_max(times)
         self._type = times.type
         self._unit = unit
-        self._least, most = (_number(bounds[name]) for name in ("min", "max"))
+        ends = time_numbers(pa.array([bounds["min"], bounds["max"]], times.type).drop_null()).tolist() or [0.0, 0.0]
+        self._least: float = ends[0]
+        most = ends[1]
         self._step = max((most - self._least) / stretches, 1e-9)
         self._ends = bounds["min"], bounds["max"]
         self._counts = np.zeros(stretches)
@@ -52,7 +54,7 @@ class MatchesOverTime:
         return (
             f"matches over time: |{sparkline(self._counts)}|\n"
             f"from {first} to {last}, each character covers {self._stretch()}, "
-            f"at most {most:,.0f} {'match' if most == 1 else 'matches'}"
+            f"at most {counted(round(most), 'match', 'matches')}"
         )
 
     def _stretch(self) -> str:
@@ -73,10 +75,6 @@ def time_numbers(times: pa.Array) -> np.ndarray[Any, Any]:
         times = times.cast(pa.int64())
     found: np.ndarray[Any, Any] = times.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return found
-
-
-def _number(time: pa.Scalar) -> float:
-    return float(time_numbers(pa.array([time], time.type))[0]) if time.is_valid else 0.0
 
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from nicegui import ui
 
 from cerflow.api.equivalence import Verdict
 from cerflow.api.programs.program import Program
-from cerflow.base.errors import CerflowError
+from cerflow.base.errors import CerflowError, counted
 from cerflow.look.studying.wording import shown_pairs
 from cerflow.studio.panels.editor import QueryBox
 from cerflow.studio.panels.work import WorkLine, heading
@@ -86,7 +86,7 @@ def _count(counts: SampleDifference, title: str) -> None:
         (counts.first, "only of the query in the editor"),
         (counts.second, "only of the other query"),
     ):
-        ui.label(f"{number:,} {'match' if number == 1 else 'matches'} {whose}")
+        ui.label(f"{counted(number, 'match', 'matches')} {whose}")
     if counts.stopped:
         ui.label(f"Of the first {counts.events:,} events only, because {counts.stopped}.").classes("text-sm")
 

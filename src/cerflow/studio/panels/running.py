@@ -9,7 +9,7 @@ from typing import Any
 
 from nicegui import background_tasks, ui
 
-from cerflow.base.errors import CerflowError
+from cerflow.base.errors import CerflowError, counted
 from cerflow.engine.kernels.base.library import find_library
 from cerflow.studio.panels.grid import NUMBER, Grid
 from cerflow.studio.panels.work import WorkLine, heading, text_button
@@ -191,5 +191,5 @@ def _summary(outcome: Outcome) -> str:
     rows = outcome.table.num_rows
     listed = "" if outcome.count == rows else f"; the first {rows:,} are listed"
     ended = f" The run ended early, because {outcome.stopped}." if outcome.stopped else ""
-    noun = "match" if outcome.count == 1 else "matches"
-    return f"{outcome.count:,} {noun} in {outcome.events:,} events, {outcome.seconds:.2f} s{listed}.{ended}"
+    found = counted(outcome.count, "match", "matches")
+    return f"{found} in {outcome.events:,} events, {outcome.seconds:.2f} s{listed}.{ended}"

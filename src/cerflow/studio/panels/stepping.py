@@ -11,6 +11,7 @@ from nicegui import ui
 
 from cerflow.base import limits
 from cerflow.base.complex_events import UNNAMED
+from cerflow.base.errors import counted
 from cerflow.engine.stopping import look
 from cerflow.look.pictures.boxes import Mark
 from cerflow.look.pictures.formula_svg import formula_svg
@@ -274,8 +275,7 @@ class SteppingPanel:
                 card = ui.card().classes("w-full bg-positive text-white gap-0 p-3 no-wrap max-h-40 overflow-auto")
                 with card.props('tabindex=0 role=group aria-label="Matches"'):
                     more = f", of which {len(step.matches)} are shown" if step.detected > len(step.matches) else ""
-                    noun = "match" if step.detected == 1 else "matches"
-                    ui.label(f"{step.detected:,} {noun} detected{more}").classes("font-medium")
+                    ui.label(f"{counted(step.detected, 'match', 'matches')} detected{more}").classes("font-medium")
                     for pairs in step.matches:
                         ui.label(own_labels(pairs)).classes("font-mono text-sm")
             transitions = trace.transducer.transitions

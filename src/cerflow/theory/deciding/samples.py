@@ -11,8 +11,7 @@ from __future__ import annotations
 import datetime
 import math
 import struct
-from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
+from cerflow.base.graphs import reached
 from cerflow.base.text_patterns import MANY, tokens
 from cerflow.base.units import DAY, MICROSECONDS
 from cerflow.language.lexicon import LARGEST_INTEGER
@@ -211,25 +211,24 @@ def sorts_of_strings(readers: Sequence[StringAutomaton], avoid: Iterable[str] = 
         return [fresh_word({*constants, *avoid}), *dict.fromkeys(constants)], True
     known = {c for reader in readers for c in reader.wanted if c is not None}
     alphabet = _representatives(known, any(reader.ordered for reader in readers))
-    start = (frozenset((0,)),) * len(readers)
-    found: dict[tuple[Hashable, ...], str] = {}
-    reached = {start}
-    pending = deque([(start, "")])
+    texts = {(frozenset((0,)),) * len(readers): ""}
     complete = True
-    while pending and complete:
-        states, text = pending.popleft()
-        for character in alphabet:
+
+    def following(states: tuple[_State, ...]) -> Iterator[tuple[_State, ...]]:
+        nonlocal complete
+        for character in alphabet if complete else ():
             after = tuple(reader.step(state, character) for reader, state in zip(readers, states))
-            if after in reached:
-                continue
-            if len(reached) >= limits.STRING_STATES:
+            if after not in texts and len(texts) >= limits.STRING_STATES:
                 complete = False
                 break
-            reached.add(after)
-            found.setdefault(tuple(map(StringAutomaton.outcome, readers, after)), text + character)
-            pending.append((after, text + character))
+            texts.setdefault(after, texts[states] + character)
+            yield after
+
     # The empty string comes last, because it reads oddly in an example.
-    found.setdefault(tuple(map(StringAutomaton.outcome, readers, start)), "")
+    empty, *others = reached([*texts], following)
+    found: dict[tuple[Hashable, ...], str] = {}
+    for states in (*others, empty):
+        found.setdefault(tuple(map(StringAutomaton.outcome, readers, states)), texts[states])
     return list(found.values()), complete
 
 

@@ -13,7 +13,7 @@ from cerflow.language import formula as f
 from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, walk
 from cerflow.logic.analysis.scopes import Labels, Scopes, handed_down, occurrences, relation_names, resolve
-from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed
+from cerflow.logic.rewriting.rebuild import FreshNames, refuse_to_pass, relabelled, transformed
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
             gone.add(index)
             return (*operations, *waiting)
         if isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
-            _refuse_conditions(current, waiting)
+            for operation in waiting:
+                if isinstance(operation, OnEvents):
+                    refuse_to_pass(current, place=operation.condition)
             if stops_labels(current):
                 here[index], waiting = waiting, ()
         elif stops_labels(current):
@@ -119,17 +121,6 @@ def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
             hint="Name the event types instead of EVENT or NOT.",
         )
     return inner.assigned
-
-
-def _refuse_conditions(current: f.Selection, waiting: _Waiting) -> None:
-    for operation in waiting:
-        if isinstance(operation, OnEvents):
-            raise UnsupportedQueryError(
-                f"a condition would have to pass {current.strategy}, which compares the matches that satisfy it with "
-                "the others",
-                span=operation.condition.span or current.span,
-                hint=f"Put the FILTER on the formula inside {current.strategy} if that is what is meant.",
-            )
 
 
 class _Application:

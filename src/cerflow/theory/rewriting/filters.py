@@ -10,7 +10,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition, Constant, Not, Or, Some
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
-from cerflow.language.node import Node, with_children
+from cerflow.language.node import Node, fold_only, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.clauses import clauses_asked
@@ -120,20 +120,16 @@ def _with_some(branch: Formula, atom: Condition, written: Filter) -> Formula:
 
 def _branches(formula: Formula) -> list[Formula]:
     """Formulas whose OR means the same, with AS, renaming and FILTER around each of them."""
-    found: list[Formula] = []
-    pending: list[tuple[Formula, tuple[As | Rename | Filter, ...]]] = [(formula, ())]
-    while pending:
-        current, around = pending.pop()
+
+    def visit(_: int, current: Formula, below: list[list[Formula]]) -> list[Formula]:
         match current:
             case Disjunction():
-                pending += [(current.right, around), (current.left, around)]
+                return below[0] + below[1]
             case As() | Rename() | Filter():
-                pending.append((current.operand, (current, *around)))
-            case _:
-                for operator in around:
-                    current = _around(operator, current)
-                found.append(current)
-    return found
+                return [_around(current, branch) for branch in below[0]]
+        return [current]
+
+    return fold_only(formula, Formula, visit)
 
 
 def _around(operator: As | Rename | Filter, branch: Formula) -> Formula:

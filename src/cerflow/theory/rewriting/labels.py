@@ -58,8 +58,15 @@ def _checked(formula: f.Formula, scopes: Scopes, changed: f.Formula) -> f.Formul
 
 def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
     """A label of a FILTER or a renaming that an AS further out gives to all events gets a name of its own."""
-    given = _given_above(formula, scopes)
     fresh = FreshNames(formula)
+
+    def enter(index: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
+        if isinstance(current, f.As) and not scopes.labels[index].single:
+            return here | {current.label}
+        return frozenset() if events.stops_labels(current) else here
+
+    # The labels of the AS around each formula that will be moved into it.
+    given = handed_down(formula, frozenset[str](), enter)
 
     def change(index: int, current: Node) -> Node:
         above = given.get(index, frozenset())
@@ -77,17 +84,6 @@ def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
         return current
 
     return transformed(formula, change)
-
-
-def _given_above(formula: f.Formula, scopes: Scopes) -> dict[int, frozenset[str]]:
-    """For each formula the labels of the AS around it that will be moved into it."""
-
-    def enter(index: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
-        if isinstance(current, f.As) and not scopes.labels[index].single:
-            return here | {current.label}
-        return frozenset() if events.stops_labels(current) else here
-
-    return handed_down(formula, frozenset[str](), enter)
 
 
 @of_formula

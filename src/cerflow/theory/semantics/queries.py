@@ -82,8 +82,10 @@ def evaluate(
             detecting = [(session, matches) for session in concerned if (matches := session.detected(moment))]
             for session, matches in detecting:
                 found += session.report(moment, matches, len(found))
-            for session in _consumed(query.consume, [session for session, _ in detecting], sessions):
-                session.forget(moment)
+            if query.consume is not s.Consumption.NONE and detecting:
+                by_key = query.consume is s.Consumption.PARTITION
+                for session in [session for session, _ in detecting] if by_key else sessions:
+                    session.forget(moment)
         return found
 
 
@@ -105,15 +107,6 @@ def _moments(
     }
     for moment in sorted([*passed, *map(at_event, events)]):
         yield moment, sessions
-
-
-def _consumed(policy: s.Consumption, detecting: Sequence[_Session], sessions: Sequence[_Session]) -> Sequence[_Session]:
-    match policy:
-        case s.Consumption.ANY if detecting:
-            return sessions
-        case s.Consumption.PARTITION:
-            return detecting
-    return ()
 
 
 class _Session:

@@ -190,14 +190,11 @@ class SymbolicConditions:
 
     def _added(self, keeps: Accumulation, empty: Any, former: s.Term, new: s.Term) -> s.Term:
         try:
-            return s.chosen_term(empty, new, self._joined(keeps, former, new))
+            if keeps is Accumulation.SAME:
+                same, _ = self.values.compared(Operator.EQ, former, new)
+                return s.chosen_term(empty, new, s.Term(z3.Not(same), former.number, former.sort))
+            better, _ = self.values.compared(Operator.LT if keeps is Accumulation.MIN else Operator.GT, new, former)
+            chosen = s.chosen_term(better, new, former)
+            return s.chosen_term(empty, new, s.Term(z3.Or(former.null, new.null), chosen.number, chosen.sort))
         except s.OpenValueError:
             return s.UNKNOWN
-
-    def _joined(self, keeps: Accumulation, former: s.Term, new: s.Term) -> s.Term:
-        if keeps is Accumulation.SAME:
-            same, _ = self.values.compared(Operator.EQ, former, new)
-            return s.Term(z3.Not(same), former.number, former.sort)
-        better, _ = self.values.compared(Operator.LT if keeps is Accumulation.MIN else Operator.GT, new, former)
-        chosen = s.chosen_term(better, new, former)
-        return s.Term(z3.Or(former.null, new.null), chosen.number, chosen.sort)

@@ -14,7 +14,6 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
-from typing import NoReturn
 
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.base.operators import Operator
@@ -27,7 +26,15 @@ from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.clauses import clauses_asked, negated
-from cerflow.logic.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, one_event, relabelled, size
+from cerflow.logic.rewriting.rebuild import (
+    FreshNames,
+    check_tree_size,
+    mentions_set,
+    one_event,
+    refuse_to_pass,
+    relabelled,
+    size,
+)
 from cerflow.theory.rewriting.first_order.safe import to_safe
 
 _NONE: frozenset[str] = frozenset()
@@ -158,7 +165,14 @@ class Bringing:
         body = [a.resolved() for a in self._merged(body)]
         for w in (w for a in body for w in a.waiting):
             if len(w.labels) > 1:
-                self._refuse_relation(w, current)
+                inside = ", ".join(sorted(self.labels[label] for label in w.labels))
+                raise UnsupportedQueryError(
+                    f"a condition relates {inside} of each repetition with {', '.join(sorted(w.outer))} outside: no "
+                    "universal condition says that",
+                    span=w.condition.span or current.span,
+                    hint="Conditions on two variables can always be translated (P2 Theorem 4.5), those on more need "
+                    "not be (Theorem 4.6).",
+                )
         # Repetitions choose among the alternatives that wait for the same conditions outside.
         sets: dict[frozenset[_Waiting], None] = {}
         for a in body:
@@ -182,7 +196,7 @@ class Bringing:
         waiting = sorted(frozenset().union(*(a.waiting for a in operand)), key=lambda w: (bool(w.labels), w.origin))
         for w in waiting:
             if w.labels or w.outer & own:
-                _refuse_strategy(current, min(w.outer))
+                refuse_to_pass(current, f"a condition on '{min(w.outer)}'")
         # What is read outside is the same for all matches that are compared, so the strategy chooses once for each
         # case. A condition that does not hold takes matches away, and others may be chosen then.
         check_tree_size(sum(a.size for a in operand) << len(waiting) if waiting else 0, current.span)
@@ -261,16 +275,6 @@ class Bringing:
             self.labels[label] = variable
         return self._own[origin, variable]
 
-    def _refuse_relation(self, w: _Waiting, current: f.Iteration) -> NoReturn:
-        inside = ", ".join(sorted(self.labels[label] for label in w.labels))
-        raise UnsupportedQueryError(
-            f"a condition relates {inside} of each repetition with {', '.join(sorted(w.outer))} outside: no universal "
-            "condition says that",
-            span=w.condition.span or current.span,
-            hint="Conditions on two variables can always be translated (P2 Theorem 4.5), those on more need not be "
-            "(Theorem 4.6).",
-        )
-
 
 def _either(alternatives: Many[_Alternative], around: f.Formula | None = None) -> _Alternative:
     if len(alternatives) == 1:
@@ -311,15 +315,6 @@ def _not_true(condition: Condition) -> Condition:
     return Comparison(Operator.EQ, If(condition, Literal(0), Literal(1)), Literal(1))
 
 
-def _refuse_strategy(current: f.Selection, name: str) -> NoReturn:
-    raise UnsupportedQueryError(
-        f"a condition on '{name}' would have to pass {current.strategy}, which compares the matches that satisfy it "
-        "with the others",
-        span=current.span,
-        hint=f"Put the FILTER on the formula inside {current.strategy} if that is what is meant.",
-    )
-
-
 def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Formula:
     """Put conditions and labels on the assignments ``R AS x`` outside repetitions."""
 
@@ -333,7 +328,7 @@ def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Fo
                 filtered = {x for x, all_ in given.items() if any(isinstance(g, Condition) for g in all_)}
                 inside = filtered & first_order.defined_outside_iterations(current.operand)
                 if inside:
-                    _refuse_strategy(current, min(inside))
+                    refuse_to_pass(current, f"a condition on '{min(inside)}'")
             case f.Filter() if isinstance(below[0], f.Filter) and isinstance(current.operand, f.As):
                 inner = below[0]
                 if len(condition_labels(current.condition)) <= 1:
