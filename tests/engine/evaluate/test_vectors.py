@@ -35,8 +35,8 @@ from cerflow.language.condition import (
     Or,
     Regexp,
 )
+from cerflow.theory.semantics.conditions import value_of
 from cerflow.theory.semantics.operators import like
-from cerflow.theory.semantics.values import value_of
 from support.runners import examples
 
 INTEGERS = st.one_of(

@@ -36,9 +36,9 @@ from cerflow.language.parser import parse_condition
 from cerflow.language.predicates.predicate import Form, Predicate, PredicateKind
 from cerflow.language.predicates.registry import using
 from cerflow.logic.conditions.evaluate import arithmetic, compare, constant_value, value_on
+from cerflow.theory.semantics.conditions import value_of
 from cerflow.theory.semantics.operators import arithmetic as meant_arithmetic
 from cerflow.theory.semantics.operators import compare as meant_comparison
-from cerflow.theory.semantics.values import value_of
 
 INTEGERS = st.one_of(
     st.integers(-3, 3),

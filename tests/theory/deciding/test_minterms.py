@@ -16,7 +16,7 @@ from cerflow.logic.conditions.guards import Satisfied, TypeTest, bare, without_b
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import event_spaces_of
 from cerflow.theory.deciding.minterms import EventMinterms
-from cerflow.theory.semantics.values import value_of
+from cerflow.theory.semantics.conditions import value_of
 from support.generators.conditions import STRINGS, TYPES, conditions
 from support.runners import examples
 

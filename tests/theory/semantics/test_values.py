@@ -10,9 +10,8 @@ from cerflow.base.errors import InputError
 from cerflow.base.events import Stream, as_value
 from cerflow.base.operators import Operator
 from cerflow.language.parser import parse_condition, parse_expression
-from cerflow.theory.semantics.conditions import satisfies
+from cerflow.theory.semantics.conditions import satisfies, value_of
 from cerflow.theory.semantics.operators import aggregate, arithmetic, compare, like
-from cerflow.theory.semantics.values import value_of
 
 LARGEST = 2**63 - 1
 UTC = datetime.UTC

@@ -180,7 +180,7 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
 
     def following(subset: Subset) -> Iterator[Subset]:
         tests = runs.tests(subset)
-        for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms(tests)):
+        for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms((*tests,))):
             guard = conjunction([t if t in holds else not_true(t) for t in tests])
             for labels, target in runs.step(subset, holds).items():
                 budget.spend()

@@ -81,16 +81,13 @@ class EventMinterms:
         self._mentioned = mentioned
         self._budget = budget
         self._assigned = cache(self._assign)
-        self._known = cache(self._minterms)
-
-    def minterms(self, tests: Sequence[c.Condition]) -> tuple[EventMinterm, ...]:
-        """The minterms of distinct tests; those that certainly have an event come first.
-
-        Raises `UnsupportedQueryError` when the budget is spent.
-        """
-        return self._known(tuple(tests))
+        #: The minterms of distinct tests; those that certainly have an event come first.
+        self.minterms = cache(self._minterms)
 
     def _minterms(self, tests: tuple[c.Condition, ...]) -> tuple[EventMinterm, ...]:
+        """Raises `UnsupportedQueryError` when the budget is spent."""
+        space = self.event_space
+        others = {space.type: samples.fresh_word(self._mentioned), **({space.stream: "other"} if space.stream else {})}
         found: dict[frozenset[c.Condition], EventMinterm] = {}
         begin = tuple(map(normal, tests))
         seen: tuple[set[tuple[c.Condition, ...]], ...] = ({begin}, set())
@@ -102,7 +99,8 @@ class EventMinterms:
             open_ = [one for one in current if not isinstance(one, c.Constant)]
             if not open_:
                 holds = frozenset(test for test, truth in zip(tests, current) if truth == TRUE)
-                found.setdefault(holds, self._minterm(holds, values, doubts))
+                complete = {**others, **values}
+                found.setdefault(holds, EventMinterm(holds, str(complete[space.type]), complete, doubts))
                 continue
             # A test is settled in time proportional to its conditions.
             work = len(current) + sum(len(atomic_conditions(test)) for test in open_)
@@ -116,14 +114,6 @@ class EventMinterms:
                 seen[bool(more)].add(after)
                 (assumed if more else certain).append((after, {**values, **assignment.values}, more))
         return tuple(sorted(found.values(), key=lambda minterm: len(minterm.assumed)))
-
-    def _minterm(
-        self, holds: frozenset[c.Condition], values: _Values, assumed: tuple[c.Condition, ...]
-    ) -> EventMinterm:
-        space = self.event_space
-        others = {space.type: samples.fresh_word(self._mentioned), **({space.stream: "other"} if space.stream else {})}
-        complete = {**others, **values}
-        return EventMinterm(holds, str(complete[space.type]), complete, assumed)
 
     def _next(self, open_: Sequence[c.Condition]) -> tuple[c.Condition, ...]:
         """The atomic conditions to decide next: some, and all that share attributes with them."""

@@ -1,13 +1,139 @@
-"""The satisfaction of a condition by a complex event (spec §3)."""
+"""Values of expressions on given events, and the satisfaction of a condition by a complex event (spec §3).
+
+Values know no complex events: every label stands for one event, in aggregates for a sequence of events.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise, product
+from typing import Any
 
-from cerflow.base.events import Event
+from cerflow.base.events import Event, Value, as_value
+from cerflow.language import condition as c
 from cerflow.language.condition import And, Bracket, Condition, Or, Some, combined, reads_previous
-from cerflow.theory.semantics.values import EventsOf, labels_outside_aggregates, value_of
+from cerflow.language.node import Node, walk
+from cerflow.language.predicates.asking import Each, as_argument, ask_of_set
+from cerflow.language.predicates.registry import calls_of_sets, is_about_set, registered
+from cerflow.theory.semantics.operators import aggregate, applied, in_order, labels_read
+
+#: The events of a label, in the order of their positions.
+EventsOf = Callable[[str], Sequence[Event]]
+
+
+@lru_cache(maxsize=4096)
+def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], ...]:
+    """The nodes in the order of evaluation, children first, each with the label that its bare attributes belong to.
+
+    Aggregates and tests on sets are single steps: their operands are evaluated for each event of a label. ``calls`` are
+    the names of predicates of sets, on which the steps depend.
+    """
+    found: list[tuple[Node, str | None]] = []
+    stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
+    while stack:
+        current, bare, ready = stack.pop()
+        if ready or is_about_set(current):
+            found.append((current, bare))
+            continue
+        if isinstance(current, c.Bracket):
+            stack.append((current.condition, current.label, False))
+            continue
+        stack.append((current, bare, True))
+        # IN has its own rule for its items.
+        below = (current.operand,) if isinstance(current, c.In) else current.children
+        stack.extend((child, bare, False) for child in reversed(below))
+    return tuple(found)
+
+
+def labels_outside_aggregates(root: Node) -> tuple[str, ...]:
+    """The labels that stand for one event each in a condition or expression, in the order of the text."""
+    return _labels_outside(root, calls_of_sets())
+
+
+@lru_cache(maxsize=4096)
+def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for current, bare in _steps(root, calls):
+        if isinstance(current, c.Attribute | c.LabelReference):
+            label = current.label if current.label is not None else bare
+            if label is not None:
+                found[label] = None
+    for current in walk(root):
+        # A bracket that reads nothing of its label is still about every event of the label.
+        if isinstance(current, c.Bracket) and not any(
+            isinstance(n, c.Attribute | c.LabelReference) and n.label in (None, current.label)
+            for n in walk(current.condition)
+        ):
+            found[current.label] = None
+    return tuple(found)
+
+
+def value_of(
+    root: Node, single: Mapping[str | None, Event | None], events_of: EventsOf, former: Event | None = None
+) -> Value:
+    """The value of an expression, or the truth value of a condition (True, False, None for unknown).
+
+    ``single`` gives the event of each label outside aggregates (key None: the current event); a label without event
+    reads as null. ``events_of`` gives the events of a label inside an aggregate; ``prev`` reads ``former``.
+    """
+    stack: list[Any] = []
+    calls = calls_of_sets()
+    for current, bare in _steps(root, calls):
+        match current:
+            case c.Literal() | c.Constant():
+                stack.append(as_value(current.value))
+            case c.Attribute():
+                event = single.get(bare if current.label is None else current.label)
+                stack.append(None if event is None else event.attribute(current.name))
+            case c.LabelReference():
+                stack.append(single.get(bare if current.label is None else current.label))
+            case c.Aggregate():
+                stack.append(aggregate(current.name, _values(current.argument, bare, events_of)))
+            case c.Function(name="prev"):
+                owners: dict[str | None, Event | None] = {bare: former, None: former}
+                stack.append(value_of(current.arguments[0], owners, events_of))
+            case c.SetTest():
+                stack.append(in_order(current.name, _values(current.argument, bare, events_of)))
+            case c.PredicateCall() if current.name in calls:
+                stack.append(_call_of_set(current, bare, single, events_of))
+            case _:
+                count = 1 if isinstance(current, c.In) else len(current.children)
+                arguments = stack[len(stack) - count :]
+                del stack[len(stack) - count :]
+                stack.append(applied(current, arguments))
+    result: Value = stack[-1]
+    return result
+
+
+def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value]:
+    """The argument of an aggregate for each event of its label; for a bare label, the positions."""
+    if isinstance(argument, c.LabelReference):
+        label = argument.label if argument.label is not None else bare
+        assert label is not None
+        return [event.position for event in events_of(label)]
+    labels = labels_outside_aggregates(argument) or ((bare,) if bare is not None else ())
+    assert len(labels) == 1
+    assert labels[0] is not None
+    return [value_of(argument, {labels[0]: event, None: event}, events_of) for event in events_of(labels[0])]
+
+
+def _call_of_set(
+    call: c.PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
+) -> bool | None:
+    """A predicate of sets, on all events of each label in its arguments; without a label, on the current event."""
+    read = [{label if label is not None else bare for label in labels_read(a)} for a in call.arguments]
+    numbers = {label: k for k, label in enumerate(dict.fromkeys(label for labels in read for label in labels))}
+
+    def argument(current: Node, labels: set[str | None]) -> Any:
+        if not labels:
+            return value_of(current, {}, events_of)
+        (label,) = labels
+        events = [single[None]] if label is None else events_of(label)
+        values = [as_argument(value_of(current, {label: event, None: event}, events_of)) for event in events]
+        return Each(values, numbers[label])
+
+    return ask_of_set(registered(call.name), list(map(argument, call.arguments, read)))
 
 
 def satisfies(condition: Condition, events_of: EventsOf) -> bool:

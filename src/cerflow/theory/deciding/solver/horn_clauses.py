@@ -32,40 +32,36 @@ class _Templates:
     def __init__(self, runs: Runs, name: str, event: SymbolicEvent) -> None:
         self.runs = runs
         self._name = name
-        self._sorts = self._found(event)
+        self._sorts: _Sorts = {}
+        while self._learn(event):
+            pass
+
+    def _learn(self, event: SymbolicEvent) -> bool:
+        """Learn the sorts of fields from what is written to them, given those known; whether there are new ones."""
+        before = dict(self._sorts)
+        for state in range(self.runs.transducer.states):
+            for _, _, after in self.runs.moves(self.configuration(state, False), event):
+                for number, content in enumerate(after.memory):
+                    for k, term in enumerate(content.fields or ()):
+                        sort = term.sort if term.known else None
+                        former = self._sorts.get((number, k), ValueSort.NULL)
+                        if sort is not former and sort is not ValueSort.NULL and former is not None:
+                            self._sorts[number, k] = sort if former is ValueSort.NULL else None
+        return self._sorts != before
 
     def configuration(self, state: int, begun: bool) -> SymbolicConfiguration:
         """A state with any contents of the registers that matter there."""
-        return self._template(state, begun, self._sorts)
-
-    def _template(self, state: int, begun: bool, sorts: _Sorts) -> SymbolicConfiguration:
         memory: list[RegisterTerms] = []
         for number, register in enumerate(self.runs.transducer.registers):
             if number not in self.runs.live[state] or register.keeps is Accumulation.SET:
                 memory.append(self.runs.empty[number])
                 continue
             name = f"{self._name}{number}"
-            fields = (template(sorts.get((number, k), ValueSort.NULL), f"{name}.{k}") for k in range(register.fields))
+            fields = (
+                template(self._sorts.get((number, k), ValueSort.NULL), f"{name}.{k}") for k in range(register.fields)
+            )
             memory.append(RegisterTerms(z3.Bool(f"{name} is empty"), tuple(fields)))
         return SymbolicConfiguration(state, tuple(memory), z3.Int(f"{self._name} begun") if begun else None)
-
-    def _found(self, event: SymbolicEvent) -> _Sorts:
-        """The sorts of all fields, from what is written to them."""
-        sorts: _Sorts = {}
-        grown = True
-        while grown:
-            grown = False
-            for state in range(self.runs.transducer.states):
-                for _, _, after in self.runs.moves(self._template(state, False, sorts), event):
-                    for number, content in enumerate(after.memory):
-                        for k, term in enumerate(content.fields or ()):
-                            sort = term.sort if term.known else None
-                            former = sorts.get((number, k), ValueSort.NULL)
-                            if sort is former or sort is ValueSort.NULL or former is None:
-                                continue
-                            sorts[number, k] = sort if former is ValueSort.NULL else None
-                            grown = True
-        return sorts
 
 
 class _Clauses:

@@ -256,18 +256,15 @@ class SymbolicValues:
             first_integer(-LARGEST_INTEGER, LARGEST_INTEGER, right.constant, strict) for strict in (False, True)
         )
         at_least, greater = left.number >= least, left.number >= beyond
-        match relation:
-            case Operator.GE:
-                return at_least
-            case Operator.GT:
-                return greater
-            case Operator.LT:
-                return z3.Not(at_least)
-            case Operator.LE:
-                return z3.Not(greater)
-            case Operator.EQ:
-                return z3.And(at_least, z3.Not(greater))
-        return z3.Or(z3.Not(at_least), greater)
+        holds = {
+            Operator.GE: at_least,
+            Operator.GT: greater,
+            Operator.LT: z3.Not(at_least),
+            Operator.LE: z3.Not(greater),
+            Operator.EQ: z3.And(at_least, z3.Not(greater)),
+            Operator.NE: z3.Or(z3.Not(at_least), greater),
+        }
+        return holds[relation]
 
 
 def chosen_term(condition: Any, then: Term, otherwise: Term) -> Term:
