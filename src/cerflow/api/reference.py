@@ -26,7 +26,7 @@ from cerflow.language.formula import UNNAMED, Formula
 from cerflow.language.select import Select
 from cerflow.language.sremo import with_fields
 from cerflow.logic.rewriting.times import with_floats, with_zones
-from cerflow.theory.semantics.deadlines import Time
+from cerflow.theory.semantics.complex_events import Time
 from cerflow.theory.semantics.first_order import first_order_matches as first_order_matches
 from cerflow.theory.semantics.formulas import Denotation
 from cerflow.theory.semantics.formulas import formula_matches as formula_matches

@@ -27,7 +27,7 @@ from nicegui import app, ui
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cerflow.base import limits
-from cerflow.studio.panels.grid import rows_of
+from cerflow.studio.panels.work import rows_of
 from cerflow.studio.session import StudioSession
 
 _HOST = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]+)?")

@@ -4,9 +4,11 @@ import pytest
 from cerflow.base.errors import QueryError
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.parser import parse_expression, parse_query
+from cerflow.language.select import Select
+from cerflow.language.sremo import Regular
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.analysis.kinds import kind_of_expression
-from cerflow.logic.analysis.types import check_sremo_types, check_types
+from cerflow.logic.analysis.types import check_types
 
 COLUMNS = pa.schema(
     [
@@ -298,11 +300,11 @@ def test_queries_that_fit():
 
 
 def test_expressions_with_memory():
-    check_sremo_types(parse_sremo("[price > 1] MARK INTO r . [name = r.name AND type = 'A'] MARK"), SCHEMA)
+    check_types(Select(Regular(parse_sremo("[price > 1] MARK INTO r . [name = r.name AND type = 'A'] MARK"))), SCHEMA)
     with pytest.raises(QueryError, match="unknown attribute 'prise'"):
-        check_sremo_types(parse_sremo("[prise > 1] MARK"), SCHEMA)
+        check_types(Select(Regular(parse_sremo("[prise > 1] MARK"))), SCHEMA)
     with pytest.raises(QueryError, match="needs a time column"):
-        check_sremo_types(parse_sremo("[price > 1] MARK WITHIN 5 SECONDS"), UNTIMED)
+        check_types(Select(Regular(parse_sremo("[price > 1] MARK WITHIN 5 SECONDS"))), UNTIMED)
 
 
 def test_deep_expressions():

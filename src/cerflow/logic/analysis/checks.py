@@ -12,7 +12,7 @@ from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.event_kinds import check_kind
 from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.predicates.registry import is_about_set
-from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, LabelItem, Select
+from cerflow.language.select import BOOKKEEPING, CountItem, LabelItem, Select
 from cerflow.language.sremo import MARK, Regular, Sremo, Terminal
 from cerflow.logic.analysis.condition_checks import check_expression
 from cerflow.logic.analysis.multiplicity import label_counts
@@ -140,26 +140,23 @@ def _single_labels(expression: c.Expression) -> Iterator[tuple[str, Node]]:
             yield current.label, current
 
 
-def computed_names(select: Select) -> list[tuple[str, Node]]:
-    """The names of the computed columns, with the items that make them."""
-    return [(item.name, item) for item in select.projection.items if isinstance(item, ExpressionItem | CountItem)]
-
-
 def _check_column_names(select: Select) -> None:
     if any(isinstance(item, CountItem) for item in select.projection.items):
         taken = {"detected_at", "detected_time", "end_time"}
     else:
         taken = {*BOOKKEEPING, "events"}
     shown = {name: name for name in taken} | {name.casefold(): name for name in select.key_columns}
-    for name, item in computed_names(select):
-        if name.casefold() in shown:
+    for item in select.projection.items:
+        if isinstance(item, LabelItem):
+            continue
+        if item.name.casefold() in shown:
             raise QueryError(
-                f"column '{name}' would be a second result column of that name",
+                f"column '{item.name}' would be a second result column of that name",
                 span=item.span,
                 hint="Give it another name after AS; upper and lower case count as equal. These names are taken: "
                 f"{', '.join(sorted(shown.values()))}.",
             )
-        shown[name.casefold()] = name
+        shown[item.name.casefold()] = item.name
 
 
 def refuse_aggregates(expression: Sremo | AutomatonFormula | f.EventKind) -> None:

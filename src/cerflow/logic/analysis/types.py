@@ -18,7 +18,7 @@ from cerflow.language.automaton import AutomatonStep, TypeTest
 from cerflow.language.event_kinds import kinds_in
 from cerflow.language.node import Node, walk
 from cerflow.language.select import ExpressionItem, LabelItem, Select
-from cerflow.language.sremo import Regular, Sremo, Terminal, Windowed, with_fields
+from cerflow.language.sremo import Terminal, Windowed, with_fields
 from cerflow.logic.analysis.checks import check_given
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
@@ -40,15 +40,11 @@ def check_types(select: Select, schema: Schema) -> None:
     for current in walk(select.formula):
         if schema.untyped and isinstance(current, f.EventType | TypeTest) and not isinstance(current, f.EventKind):
             _refuse_type(current, select, schema)
-        if isinstance(current, f.Filter | f.NotEvent | f.EventKind):
+        if isinstance(current, f.Filter | f.NotEvent | f.EventKind | Terminal | AutomatonStep):
             if current.condition is not None:
                 _check_conditions(current.condition, schema)
-        elif isinstance(current, f.Within | f.NotFollowedBy):
+        elif isinstance(current, f.Within | f.NotFollowedBy | Windowed):
             _check_window(current.window, schema)
-        elif isinstance(current, Regular):
-            check_sremo_types(current.expression, schema)
-        elif isinstance(current, AutomatonStep) and current.condition is not None:
-            _check_conditions(current.condition, schema)
     if select.window is not None:
         _check_window(select.window, schema)
     for number in range(len(select.partition)):
@@ -82,15 +78,6 @@ def _refuse_type(named: f.EventType | TypeTest, select: Select, schema: Schema) 
         else f"Name the column that holds them{columns} with type=… (--type-column), give all events one type with "
         f"constant_type='{name}' (--constant-type), or say which events are meant: DEFINE {name} AS condition.",
     )
-
-
-def check_sremo_types(expression: Sremo, schema: Schema) -> None:
-    """Whether a SREMO expression that `check_sremo` accepts fits a schema; raises as `check_types` does."""
-    for current in walk(expression):
-        if isinstance(current, Terminal):
-            _check_conditions(current.condition, schema)
-        elif isinstance(current, Windowed):
-            _check_window(current.window, schema)
 
 
 def _check_conditions(root: Node, schema: Schema) -> None:

@@ -16,8 +16,7 @@ from cerflow.engine.recognize.planning import fitted, transducer_of
 from cerflow.engine.stopping import look
 from cerflow.language.formula import Strategy
 from cerflow.language.select import Consumption, CountItem, LabelItem, Projection, ProjectionKind, Select
-from cerflow.look.studying.deadlines import moments, shown_labels
-from cerflow.look.studying.samples import StudiedEvents, Substream, substream_at
+from cerflow.look.studying.samples import StudiedEvents, Substream, moments, shown_labels, substream_at
 from cerflow.look.studying.steps import Pairs
 from cerflow.look.studying.wording import time_of
 

@@ -1,11 +1,19 @@
-"""Events prepared for inspection one by one: in order, and divided into the substreams of a query."""
+"""Events prepared for inspection one by one: in order, in the substreams of a query, with the deadlines between them.
+
+See `cerflow.automata.model.clock`: a tick says that a deadline in time has passed, a pause stands for an event of
+another substream, or for the clock. Both are written as events whose types no event has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+import datetime
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from heapq import heappop, heappush
 from typing import Any, Unpack
 
 import pyarrow as pa
@@ -13,7 +21,9 @@ import pyarrow as pa
 from cerflow.api.query import Query
 from cerflow.api.reference import stream_of
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
-from cerflow.automata.model.clock import PAUSE, TICK
+from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, windows_before_ticks
+from cerflow.automata.model.runs import RunReader
+from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.event_tables import to_table
 from cerflow.base.events import Event, Stream, Value, as_value, raw_time
 from cerflow.base.graphs import gathered
@@ -23,8 +33,10 @@ from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import valid_in_order
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.stopping import look
+from cerflow.language.formula import AttributeWindow
 from cerflow.language.select import Select
 from cerflow.logic.analysis.columns import attributes_in
+from cerflow.look.studying.wording import Time, time_of
 
 #: Rows that become events between two looks whether the work is to stop; rows of a first stretch.
 _ROWS = 1_000
@@ -108,7 +120,7 @@ class StudiedEvents:
 @dataclass(frozen=True)
 class Substream:
     """The events of one key of PARTITION BY, perhaps with ticks and pauses between them
-    (`cerflow.look.studying.deadlines`).
+    (`cerflow.look.studying.samples`).
 
     ``places`` gives the index here of a position in the whole stream.
     """
@@ -171,3 +183,159 @@ def key_of_event(select: Select, event: Event) -> tuple[Value, ...]:
     return tuple(
         next((value for value in map(event.attribute, names) if value is not None), None) for names in select.partition
     )
+
+
+Key = tuple[Value, ...]
+#: The position of ticks, and of pauses that stand for the clock.
+_NOWHERE = -1
+
+
+def is_tick(event: Event) -> bool:
+    """Whether this says that a deadline has passed."""
+    return event.type == TICK.type
+
+
+def is_pause(event: Event) -> bool:
+    """Whether this stands for an event of another substream, or for the clock."""
+    return event.type == PAUSE.type
+
+
+def shown_labels(t: Transition, event: Event) -> frozenset[str]:
+    """The labels that a transition gives an event, as matches report them."""
+    return frozenset(event.type if label == TYPE_LABEL else label for label in t.labels if label != HIDDEN_LABEL)
+
+
+@dataclass(frozen=True)
+class StudiedMoments:
+    """The substreams with ticks and pauses, and when these and the events are read.
+
+    ``read[n]`` are the keys of the substreams that read something when event n comes, each with the index of what it
+    reads; a substream may read several things. ``by_clock[n]`` are the moments before it that the clock shows, those
+    after the last event with n = the number of events.
+    ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Where deadlines
+    lie at values of an ``attribute``, a tick stands before each event.
+    """
+
+    parts: Mapping[Key, Substream]
+    read: Sequence[Sequence[tuple[Key, int]]]
+    begun: Mapping[tuple[Key, int], tuple[int, ...]]
+    by_clock: Mapping[int, Sequence[Sequence[tuple[Key, int]]]] = field(default_factory=dict)
+    attribute: str | None = None
+
+
+def moments(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> StudiedMoments:
+    """The events and deadlines of each substream, with their times."""
+    events = sample.events
+    if not has_ticks(transducer):
+        own = {event.position: (key, place) for key, part in parts.items() for place, event in enumerate(part.events)}
+        return StudiedMoments(parts, [[own[e.position]] if e.position in own else [] for e in events], {})
+    return _Weaving(transducer, sample, parts).whole()
+
+
+class _Weaving:
+    def __init__(self, transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> None:
+        self._events = sample.events
+        self._parts = parts
+        self._until = sample.clock
+        self._by_events = len(sample.events) - sample.clocked
+        self._woven: dict[Key, list[Event]] = {key: [] for key in parts}
+        self._begun: dict[tuple[Key, int], tuple[int, ...]] = {}
+        # Any event may reach a deadline at a value of an attribute.
+        self._at_values = [w for w in windows_before_ticks(transducer) if isinstance(w, AttributeWindow)]
+        self._passed = {key: self._deadlines(transducer, part) for key, part in parts.items()}
+        self._reached = {key: self._reached_values(transducer, part) for key, part in parts.items()}
+
+    def _deadlines(self, transducer: Transducer, part: Substream) -> dict[int, dict[Time, list[int]]]:
+        """The deadlines that events of a substream may open, by the index of the first event that they lie before.
+
+        The deadlines are times, with the positions of the events.
+        """
+        windows = deadlines_of(transducer)
+        reader = RunReader(transducer, part.events)
+        times = [event.time for event in self._events]
+        opening = [(t, opened) for t in transducer.transitions if (opened := opened_by(t, windows))]
+        found: dict[int, dict[Time, list[int]]] = {}
+        for place, event in enumerate(part.events):
+            look()
+            for k in sorted(set().union(*(opened for t, opened in opening if reader.passes(t, place)))):
+                size = self._events.ticks(windows[k].microseconds)
+                time = event.time + size
+                shown = bisect_left(times, time)
+                if shown == len(times) and (self._until is None or time > self._until):
+                    continue
+                while not time - event.time >= size:  # a sum of floats may be too small
+                    time = math.nextafter(time, math.inf)
+                found.setdefault(shown, {}).setdefault(time, []).append(event.position)
+        return found
+
+    def _reached_values(self, transducer: Transducer, part: Substream) -> dict[int, list[int]]:
+        """The positions of the events whose deadlines at values an event is the first to reach, by its position."""
+        reader = RunReader(transducer, part.events)
+        found: dict[int, list[int]] = {}
+        for window in self._at_values:
+            opening = [t for t in transducer.transitions if opened_by(t, (window,))]
+            open_: list[tuple[int | float, int]] = []
+            for place, event in enumerate(part.events):
+                look()
+                value = reader.measure(window, place)
+                while value is not None and open_ and not value - open_[0][0] < window.size:
+                    found.setdefault(event.position, []).append(heappop(open_)[1])
+                if value is not None and any(reader.passes(t, place) for t in opening):
+                    heappush(open_, (value, event.position))
+        return found
+
+    def whole(self) -> StudiedMoments:
+        read: list[list[tuple[Key, int]]] = []
+        own = {event.position: (key, event) for key, part in self._parts.items() for event in part.events}
+        by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
+        for n, event in enumerate(self._events):
+            look()
+            if n >= self._by_events:
+                by_clock[n] = self._by_clock(n)
+            now: list[tuple[Key, int]] = []
+            mine, read_as = own.get(event.position, (None, event))
+            for key, passed in self._passed.items():
+                if n in passed and n < self._by_events:
+                    now += self._ticks(key, passed[n])
+                    if key != mine:
+                        now.append(self._added(key, self._nothing(PAUSE.type, event.time, event.position)))
+            if mine is not None:
+                if self._at_values:
+                    now.append(self._added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
+                    self._begun[now[-1]] = tuple(self._reached[mine].get(event.position, ()))
+                now.append(self._added(mine, read_as))
+            read.append(now)
+        by_clock[len(read)] = self._by_clock(len(read))
+        unit = self._events.microseconds_per_tick
+        parts = {key: Substream(key, Stream(woven, unit)) for key, woven in self._woven.items()}
+        attribute = self._at_values[0].attribute if self._at_values else None
+        return StudiedMoments(parts, read, self._begun, by_clock, attribute)
+
+    def _by_clock(self, n: int) -> list[list[tuple[Key, int]]]:
+        """The moments, one for each deadline, that the clock shows before event n."""
+        late = {key: passed.get(n, {}) for key, passed in self._passed.items()}
+        read = []
+        for time in sorted({time for passed in late.values() for time in passed}):
+            now: list[tuple[Key, int]] = []
+            for key, passed in late.items():
+                if time in passed:
+                    now += self._ticks(key, {time: passed[time]})
+                    now.append(self._added(key, self._nothing(PAUSE.type, time, _NOWHERE)))
+            read.append(now)
+        return read
+
+    def _ticks(self, key: Key, passed: Mapping[Time, list[int]]) -> list[tuple[Key, int]]:
+        found = []
+        for time in sorted(passed):
+            found.append(self._added(key, self._nothing(TICK.type, time, _NOWHERE)))
+            self._begun[found[-1]] = tuple(passed[time])
+        return found
+
+    def _nothing(self, type: str, time: Time, position: int) -> Event:
+        moment = time_of(time, self._events)
+        moment = moment if isinstance(moment, datetime.datetime) else None
+        return Event(position, type, time, {}, None, moment)
+
+    def _added(self, key: Key, thing: Event) -> tuple[Key, int]:
+        self._woven[key].append(thing)
+        return key, len(self._woven[key]) - 1

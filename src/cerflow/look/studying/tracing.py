@@ -28,8 +28,16 @@ from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
 from cerflow.logic.conditions.guards import Measure
 from cerflow.look.studying import steps as s
-from cerflow.look.studying.deadlines import is_pause, is_tick, moments, shown_labels
-from cerflow.look.studying.samples import StudiedEvents, Substream, key_of_event, substreams_by_key
+from cerflow.look.studying.samples import (
+    StudiedEvents,
+    Substream,
+    is_pause,
+    is_tick,
+    key_of_event,
+    moments,
+    shown_labels,
+    substreams_by_key,
+)
 from cerflow.look.studying.wording import shown_guard, shown_memory, time_of
 
 #: The first and the last event of partial matches, by their places in the substream; nothing if there is none yet.

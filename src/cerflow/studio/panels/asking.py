@@ -9,8 +9,7 @@ from nicegui import ui
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError
 from cerflow.look.studying.wording import sentence
-from cerflow.studio.panels.grid import NUMBER, Grid
-from cerflow.studio.panels.work import WorkLine
+from cerflow.studio.panels.work import NUMBER, Grid, WorkLine
 from cerflow.studio.session import StudioSession
 
 _CHOICE = re.compile(r'(?:("(?:[^"]|"")+"|[^\W\d]\w*)\s*@\s*)?(\d+)(?:\s*[-–]\s*(\d+))?')

@@ -11,8 +11,7 @@ from nicegui import background_tasks, ui
 
 from cerflow.base.errors import CerflowError, counted
 from cerflow.engine.kernels.base.library import find_library
-from cerflow.studio.panels.grid import NUMBER, Grid
-from cerflow.studio.panels.work import WorkLine, heading, text_button
+from cerflow.studio.panels.work import NUMBER, Grid, WorkLine, heading, text_button
 from cerflow.studio.results import Outcome
 from cerflow.studio.runs import run_query
 from cerflow.studio.session import StudioSession

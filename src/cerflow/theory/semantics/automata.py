@@ -10,8 +10,8 @@ from cerflow.base.graphs import reached
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest
 from cerflow.language.condition import Condition, Constant
 from cerflow.language.node import Node, transform
+from cerflow.theory.semantics.complex_events import Moment, at_event
 from cerflow.theory.semantics.conditions import satisfies_with_registers
-from cerflow.theory.semantics.deadlines import Moment, at_event
 
 #: The positions of the events in the registers that are not empty, by name.
 _Contents = frozenset[tuple[str, int]]

@@ -29,9 +29,8 @@ from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.scopes import occurrences, resolve
 from cerflow.theory.semantics.automata import automaton_matches
-from cerflow.theory.semantics.complex_events import kept_by, within
+from cerflow.theory.semantics.complex_events import Clock, Moment, at_event, deadline_of, kept_by, within
 from cerflow.theory.semantics.conditions import satisfies, satisfies_with_registers
-from cerflow.theory.semantics.deadlines import Clock, Moment, at_event, deadline_of
 from cerflow.theory.semantics.sremo import SremoDenotation
 
 #: Complex events, each with the moment when it is known.
@@ -46,14 +45,6 @@ _Question = tuple[int, int, int, _Environment]
 _Rule = Generator[_Question, Known, Known]
 #: The question about a part between two positions.
 _Asking = Callable[[int, int], _Question]
-
-
-def denotation(formula: f.Formula, events: Sequence[Event], i: int, j: int) -> frozenset[ComplexEvent]:
-    """``⟦formula⟧(i, j)`` over ``events``; positions of the complex events are indices into ``events``.
-
-    Raises `QueryError` for a label that no formula binds, and for a duration window without times.
-    """
-    return Denotation(formula, events)(i, j)
 
 
 def formula_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:

@@ -9,7 +9,7 @@ from typing import Any
 from cerflow.base.events import Stream
 from cerflow.base.units import TimeUnit
 from cerflow.language.select import Select
-from cerflow.theory.semantics.deadlines import Time
+from cerflow.theory.semantics.complex_events import Time
 from cerflow.theory.semantics.queries import Match, evaluate
 
 

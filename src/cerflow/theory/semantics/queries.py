@@ -21,9 +21,8 @@ from cerflow.language.condition import MATCH_NUMBER, Function, Literal, numbers_
 from cerflow.language.formula import UNNAMED, NotFollowedBy
 from cerflow.language.node import Node, transform, walk
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.theory.semantics.complex_events import kept_by, within
+from cerflow.theory.semantics.complex_events import Clock, Moment, Time, at_event, deadline_of, kept_by, within
 from cerflow.theory.semantics.conditions import labels_outside_aggregates, value_of
-from cerflow.theory.semantics.deadlines import Clock, Moment, Time, at_event, deadline_of
 from cerflow.theory.semantics.first_order import first_order_denotation
 from cerflow.theory.semantics.formulas import Denotation
 from cerflow.theory.semantics.times import with_numeric_time

@@ -1,7 +1,7 @@
 """Runs of transducers with registers over unknown events, together with the conditions on these events.
 
 The searches go breadth first, so what they find is shortest. They end without anything once no further runs can be told
-apart, as is so below a window of events. Otherwise `horn_clauses` may prove that there is nothing.
+apart, as is so below a window of events. Otherwise `with_registers` may prove that there is nothing.
 """
 
 from __future__ import annotations

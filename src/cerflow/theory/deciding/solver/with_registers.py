@@ -2,29 +2,206 @@
 
 A stream that proves a match or a difference is searched, the shortest first, and replayed. There is none if the search
 ends, or by a proof for all lengths. Whatever is neither found nor proved is not known.
+
+A proof is reachability as Horn clauses, by Z3's Spacer: a clause says which values registers may hold in a state, and
+a proof is a set of invariants. For comparisons in a linear order there always is one; where registers count or add up,
+Spacer may give up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, product
 from threading import RLock
+from typing import Any
 
-from cerflow.automata.model.transducer import Transducer
+import z3
+
+from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import reached
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import EventSpace, expressions_of
-from cerflow.theory.deciding.solver.horn_clauses import contains_provably, never_matches_provably
-from cerflow.theory.deciding.solver.symbolic_conditions import SymbolicConditions
+from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions, template
 from cerflow.theory.deciding.solver.symbolic_runs import (
     Runs,
     Solver,
+    SymbolicConfiguration,
     SymbolicWitness,
     differences,
     shortest_runs,
 )
-from cerflow.theory.deciding.solver.symbolic_values import SymbolicValues
+from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues, ValueSort, variables_of
 from cerflow.theory.deciding.witnesses import Answer, Replay, witness_of
+
+#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
+_Shape = tuple[int, bool]
+_Shapes = tuple[_Shape, _Shape | None]
+#: The sort of each field of each register: none yet, or None if it holds values that are not known.
+_Sorts = dict[tuple[int, int], ValueSort | None]
+
+
+class _Templates:
+    """The configurations of one transducer with variables in the registers."""
+
+    def __init__(self, runs: Runs, name: str, event: SymbolicEvent) -> None:
+        self.runs = runs
+        self._name = name
+        self._sorts: _Sorts = {}
+        while self._learn(event):
+            pass
+
+    def _learn(self, event: SymbolicEvent) -> bool:
+        """Learn the sorts of fields from what is written to them, given those known; whether there are new ones."""
+        before = dict(self._sorts)
+        for state in range(self.runs.transducer.states):
+            for _, _, after in self.runs.moves(self.configuration(state, False), event):
+                for number, content in enumerate(after.memory):
+                    for k, term in enumerate(content.fields or ()):
+                        sort = term.sort if term.known else None
+                        former = self._sorts.get((number, k), ValueSort.NULL)
+                        if sort is not former and sort is not ValueSort.NULL and former is not None:
+                            self._sorts[number, k] = sort if former is ValueSort.NULL else None
+        return self._sorts != before
+
+    def configuration(self, state: int, begun: bool) -> SymbolicConfiguration:
+        """A state with any contents of the registers that matter there."""
+        memory: list[RegisterTerms] = []
+        for number, register in enumerate(self.runs.transducer.registers):
+            if number not in self.runs.live[state] or register.keeps is Accumulation.SET:
+                memory.append(self.runs.empty[number])
+                continue
+            name = f"{self._name}{number}"
+            fields = (
+                template(self._sorts.get((number, k), ValueSort.NULL), f"{name}.{k}") for k in range(register.fields)
+            )
+            memory.append(RegisterTerms(z3.Bool(f"{name} is empty"), tuple(fields)))
+        return SymbolicConfiguration(state, tuple(memory), z3.Int(f"{self._name} begun") if begun else None)
+
+
+class _Clauses:
+    """Clauses about relations of configurations."""
+
+    def __init__(self) -> None:
+        self._engine = z3.Fixedpoint()
+        self._engine.set(engine="spacer", rlimit=limits.PROOF_RESOURCES)
+        self._relations: dict[tuple[object, ...], Any] = {}
+        self.goal = self.relation(("goal",), [])
+
+    def relation(self, key: tuple[object, ...], arguments: Sequence[Any]) -> Any:
+        """A relation of its own for every key, applied to arguments."""
+        # Without any argument it would be taken for a variable.
+        arguments = arguments or [z3.IntVal(0)]
+        if key not in self._relations:
+            made = z3.Function(f"reached {len(self._relations)}", *(a.sort() for a in arguments), z3.BoolSort())
+            self._engine.register_relation(made)
+            self._relations[key] = made
+        return self._relations[key](*arguments)
+
+    def add(self, head: Any, *body: Any) -> None:
+        """A clause for all values of its variables."""
+        clause = z3.Implies(z3.And(*body), head)
+        variables = variables_of(clause)
+        self._engine.add_rule(z3.ForAll(variables, clause) if variables else clause)
+
+    def unreachable(self) -> bool | None:
+        """Whether it is proved that the goal is unreachable; None if Spacer gives up."""
+        try:
+            outcome = self._engine.query(self.goal)
+        except z3.Z3Exception:
+            return None
+        return None if outcome == z3.unknown else outcome == z3.unsat
+
+
+def never_matches_provably(runs: Runs) -> bool | None:
+    """Whether it is proved that no run detects; False if some run does, None if that is not known."""
+    return _proved([runs], lambda _: True)
+
+
+def contains_provably(first: Runs, second: Runs) -> bool | None:
+    """Whether every match of the first is proved to be one of the second.
+
+    None if that is not known: the second must have one run at most for the same labels.
+    """
+    event = first.conditions.values.event(z3.Int("position"), "any")
+    if not _one_run(second, event):
+        return None
+    return _proved([first, second], lambda target: target is None or not second.detects(target))
+
+
+def _one_run(runs: Runs, event: SymbolicEvent) -> bool:
+    """Whether no two transitions with the same labels can be taken at once."""
+    templates = _Templates(runs, "other", event)
+    if len(runs.transducer.initial) != 1:
+        return False
+    for state in range(runs.transducer.states):
+        for begun in (False, True):
+            moves = list(runs.moves(templates.configuration(state, begun), event))
+            for (labels, guard, one), (others, condition, other) in combinations(moves, 2):
+                if labels != others or one.key() == other.key():
+                    continue
+                solver = z3.Solver()
+                solver.set("rlimit", limits.SOLVER_RESOURCES)
+                if solver.check(event.domain, guard, condition) != z3.unsat:
+                    return False
+    return True
+
+
+def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None], bool]) -> bool | None:
+    """Whether no run of the first detects beside a configuration of the second, if there is one, that ``counts``."""
+    first = both[0]
+    values = first.conditions.values
+    if values.floating:
+        return None
+    event = values.event(z3.Int("position"), "any")
+    templates = [_Templates(runs, name, event) for runs, name in zip(both, ("own ", "other "))]
+    clauses = _Clauses()
+    timed = any(runs.measures for runs in both)
+
+    def relation(one: SymbolicConfiguration, other: SymbolicConfiguration | None, position: Any) -> Any:
+        arguments = [*([position] if timed else []), *_arguments(first, one)]
+        if other is not None:
+            arguments += _arguments(both[1], other)
+        return clauses.relation(_shapes(one, other), arguments)
+
+    def following(shapes: _Shapes) -> Iterator[_Shapes]:
+        one = templates[0].configuration(*shapes[0])
+        other = None if shapes[1] is None else templates[1].configuration(*shapes[1])
+        before = relation(one, other, event.position)
+        if first.detects(one) and counts(other):
+            clauses.add(clauses.goal, before)
+        replies = [] if other is None else list(both[1].moves(other, event))
+        for labels, guard, after in first.moves(one, event):
+            answers: list[tuple[Any, SymbolicConfiguration | None]] = [
+                (condition, target) for own, condition, target in replies if own == labels
+            ]
+            neither = z3.And(*(z3.Not(condition) for condition, _ in answers))
+            for condition, target in (*answers, (neither, None)):
+                clauses.add(relation(after, target, event.position + 1), before, event.domain, guard, condition)
+                yield _shapes(after, target)
+
+    begin = list(product(first.begin(), both[1].begin() if len(both) > 1 else [None]))
+    for one, other in begin:
+        clauses.add(relation(one, other, z3.IntVal(0)), z3.BoolVal(True))
+    reached([_shapes(one, other) for one, other in begin], following)
+    return clauses.unreachable()
+
+
+def _shapes(one: SymbolicConfiguration, other: SymbolicConfiguration | None) -> _Shapes:
+    return one.shape, None if other is None else other.shape
+
+
+def _arguments(runs: Runs, configuration: SymbolicConfiguration) -> list[Any]:
+    """The contents of the registers that matter in a state, and where the complex event began."""
+    found = [] if configuration.begun is None else [configuration.begun]
+    for number in sorted(runs.live[configuration.state]):
+        content = configuration.memory[number]
+        found.append(content.empty)
+        for term in content.fields or ():
+            found += [term.null, term.number]
+    return found
+
 
 #: Terms of Z3 belong to one thread at a time.
 _LOCK = RLock()
