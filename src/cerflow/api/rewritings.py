@@ -32,9 +32,9 @@ from cerflow.theory.rewriting.first_order.properties import bounded as is_bounde
 from cerflow.theory.rewriting.first_order.properties import defined_of as defined_variables
 from cerflow.theory.rewriting.first_order.properties import locally_parametrized as is_locally_parametrized
 from cerflow.theory.rewriting.first_order.properties import safe as is_safe
+from cerflow.theory.rewriting.first_order.properties import to_disjunctive_normal_form as disjunctive_normal_form
+from cerflow.theory.rewriting.first_order.properties import to_safe as safe_form
 from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
-from cerflow.theory.rewriting.first_order.safe import to_disjunctive_normal_form as disjunctive_normal_form
-from cerflow.theory.rewriting.first_order.safe import to_safe as safe_form
 from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order, second_order_to_first_order
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 from cerflow.theory.rewriting.labels import push_down_labels, push_down_renames

@@ -27,9 +27,9 @@ from cerflow.language.condition import (
     Or,
 )
 from cerflow.language.parser import parse_formula
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.clauses import clauses
 from cerflow.logic.conditions.connectives import conjunction
-from cerflow.logic.conditions.contradiction import contradicts
 from cerflow.logic.conditions.guards import TypeTest
 from cerflow.theory.semantics.conditions import satisfies
 from cerflow.theory.semantics.formulas import Denotation

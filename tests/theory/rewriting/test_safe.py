@@ -10,8 +10,8 @@ from cerflow.language.node import fold
 from cerflow.language.parser import parse_formula
 from cerflow.logic.analysis.first_order import is_safe
 from cerflow.logic.analysis.scopes import labels_of
+from cerflow.theory.rewriting.first_order.properties import to_disjunctive_normal_form, to_safe
 from cerflow.theory.rewriting.first_order.reading import from_first_order
-from cerflow.theory.rewriting.first_order.safe import to_disjunctive_normal_form, to_safe
 from cerflow.theory.semantics.first_order import first_order_denotation
 from cerflow.theory.semantics.formulas import Denotation
 from support.generators.first_order import first_order_formulas, small_streams

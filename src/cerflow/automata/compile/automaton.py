@@ -16,8 +16,8 @@ from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
 from cerflow.language.node import Node, transform, walk, with_children
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.contradiction import contradicts
 from cerflow.logic.conditions.guards import Stored, is_local
 
 #: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
 from cerflow.automata.model.transducer import Transition
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.contradiction import contradicts
 
 #: Joins the labels of two transitions; None if they are incompatible.
 _Join = Callable[[frozenset[str], frozenset[str]], frozenset[str] | None]

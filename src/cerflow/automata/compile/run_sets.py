@@ -24,7 +24,7 @@ from cerflow.base.operators import Operator
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
-from cerflow.logic.conditions.case_tree import Case, CaseTree
+from cerflow.logic.conditions.cases import Case, CaseTree
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 

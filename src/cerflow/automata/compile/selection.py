@@ -25,9 +25,8 @@ from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import gathered, reached
 from cerflow.language.formula import Strategy
-from cerflow.logic.conditions.case_tree import merged_cases
+from cerflow.logic.conditions.cases import contradicts, merged_cases
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.contradiction import contradicts
 
 _Counts = Callable[[Transition], bool]
 _Sources = list[Source]

@@ -9,8 +9,8 @@ from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 from cerflow.base import limits
 from cerflow.language.condition import Condition
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts
-from cerflow.logic.conditions.contradiction import contradicts
 
 
 def ambiguous(transducer: Transducer) -> bool:

@@ -12,8 +12,8 @@ from cerflow.base.graphs import grouped
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Attribute, Comparison, Condition, Function, LabelReference
 from cerflow.language.node import walk
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts, not_true, two_valued
-from cerflow.logic.conditions.contradiction import contradicts
 from cerflow.logic.conditions.guards import Measure, Stored
 
 _ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)

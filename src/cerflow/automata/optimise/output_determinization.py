@@ -18,9 +18,8 @@ from cerflow.automata.optimise.simplify import simplify
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.condition import Condition, Expression
-from cerflow.logic.conditions.case_tree import CaseTree
+from cerflow.logic.conditions.cases import CaseTree, contradicts
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.contradiction import contradicts
 from cerflow.logic.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
 
 _Labels = frozenset[str]

@@ -14,8 +14,8 @@ from cerflow.automata.model.transducer import Register, Transducer, Transition, 
 from cerflow.base.graphs import gathered, reached
 from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.contradiction import contradicts
 from cerflow.logic.conditions.guards import Satisfied, is_local, with_registers
 
 

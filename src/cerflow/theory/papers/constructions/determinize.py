@@ -26,8 +26,8 @@ from typing import Any
 from cerflow.base import limits
 from cerflow.language.automaton import State, sorted_states
 from cerflow.language.condition import And, Condition, Not, Or
+from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts, two_valued
-from cerflow.logic.conditions.contradiction import contradicts
 from cerflow.logic.conditions.guards import Satisfied
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.papers.constructions.registers import to_single_register

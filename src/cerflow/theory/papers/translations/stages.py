@@ -23,8 +23,7 @@ from cerflow.theory.papers.model.models import CEA
 from cerflow.theory.papers.model.pictures import show_edge
 from cerflow.theory.papers.model.runs import reached_states, reported_matches
 from cerflow.theory.papers.translations.cel import compile_cel
-from cerflow.theory.rewriting.first_order.properties import Property, safe, well_formed
-from cerflow.theory.rewriting.first_order.safe import to_safe
+from cerflow.theory.rewriting.first_order.properties import Property, safe, to_safe, well_formed
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 
 _NEVER = "it can never match"

@@ -1,17 +1,26 @@
-"""The properties of first-order formulas that the papers define, each with the part of a formula that lacks it."""
+"""The properties of first-order formulas that the papers define, each with the part of a formula that lacks it.
+
+Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, Theorem 1, Lemmas 2, B.8–B.12).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
 from dataclasses import dataclass
+from functools import reduce
 
-from cerflow.language.builder.given import FormulaGiven, formula_tree
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.language import formula as f
+from cerflow.language.builder.given import FormulaGiven, formula_tree, of_formula
 from cerflow.language.condition import And, operands
-from cerflow.language.formula import As, Disjunction, EventType, Filter, Formula, Iteration, Sequence
-from cerflow.language.node import fold_only, walk
+from cerflow.language.node import Node, fold, fold_only, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
+from cerflow.logic.analysis.first_order import check_first_order, defined_outside_iterations
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.clauses import clauses
+from cerflow.theory.rewriting.repetitions import without_repetitions
 
 _Pair = tuple[frozenset[str], frozenset[str]]
 
@@ -21,7 +30,7 @@ class Property:
     """Whether a formula has a property; if not, a ``subformula`` that lacks it, and the ``reason``."""
 
     holds: bool = True
-    subformula: Formula | None = None
+    subformula: f.Formula | None = None
     reason: str | None = None
 
     def __bool__(self) -> bool:
@@ -66,11 +75,11 @@ def safe(formula: FormulaGiven) -> Property:
 def locally_parametrized(formula: FormulaGiven) -> Property:
     """Whether every condition on one variable stands on the assignment of that variable (P1 §5.2)."""
     for current in walk(formula_tree(formula)):
-        if not isinstance(current, Filter):
+        if not isinstance(current, f.Filter):
             continue
         for part in operands(current.condition, And):
             names = condition_labels(part).keys()
-            stands_on_it = isinstance(current.operand, As) and names <= {current.operand.label}
+            stands_on_it = isinstance(current.operand, f.As) and names <= {current.operand.label}
             if not stands_on_it and all(len(condition_labels(atom)) <= 1 for c in clauses(part) for atom in c):
                 return Property(False, current, f"{show(part)} is not on the assignment of its variable")
     return Property()
@@ -88,30 +97,122 @@ def bounded(formula: FormulaGiven) -> Property:
         return found
     faults: list[Property] = []
 
-    def visit(_: int, current: Formula, parts: list[_Pair]) -> _Pair:
+    def visit(_: int, current: f.Formula, parts: list[_Pair]) -> _Pair:
         """bound(φ) and var(φ)."""
         bound = frozenset[str]().union(*(part[0] for part in parts))
         mentioned = frozenset[str]().union(*(part[1] for part in parts))
         match current:
-            case As():
+            case f.As():
                 return bound | {current.label}, mentioned | {current.label}
-            case Filter():
+            case f.Filter():
                 read = first_order.condition_variables(current)
                 for name in sorted(read - bound):
                     faults.append(Property(False, current, f"the filtered formula does not bind '{name}'"))
                 mentioned |= read
-            case Disjunction():
+            case f.Disjunction():
                 bound = parts[0][0] & parts[1][0]
-            case Iteration():
+            case f.Iteration():
                 bound = frozenset()
-            case Sequence():
+            case f.Sequence():
                 for name in sorted(parts[0][1] & parts[1][1]):
                     faults.append(Property(False, current, f"both sides of ; mention '{name}'"))
-            case EventType():
+            case f.EventType():
                 pass
             case _:
                 faults.append(Property(False, current, f"CEPL has no {type(current).__name__}"))
         return bound, mentioned
 
-    fold_only(tree, Formula, visit)
+    fold_only(tree, f.Formula, visit)
     return faults[0] if faults else Property()
+
+
+#: Disjuncts without OR outside iterations, each with its vdef+.
+_Disjuncts = list[tuple[f.Formula, frozenset[str]]]
+
+
+@of_formula
+def to_disjunctive_normal_form(formula: f.Formula) -> f.Formula:
+    """An equivalent formula φ1 OR … OR φn in which every OR of the φi is inside a ``+``, and so on within that.
+
+    May be exponentially larger. OR stays inside NEXT, LAST and MAX, which compare the matches of all branches.
+    """
+    disjuncts = _disjuncts(without_repetitions(formula), prune=False)
+    return _either(one for one, _ in disjuncts)
+
+
+@of_formula
+def to_safe(formula: f.Formula) -> f.Formula | None:
+    """An equivalent safe formula, or None if the formula cannot match.
+
+    A variable that is defined on both sides of ``;`` would be two events at once, so such disjuncts are left out of
+    the disjunctive normal form, innermost iterations first. The formula must be well-formed (strictly, erratum E9).
+    Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a strategy stands around an OR
+    that would have to be taken apart.
+    """
+    check_first_order(formula)
+    disjuncts = _disjuncts(formula, prune=True)
+    return _either(one for one, _ in disjuncts) if disjuncts else None
+
+
+def _either(formulas: Iterable[f.Formula]) -> f.Formula:
+    return reduce(f.Disjunction, formulas)
+
+
+def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
+    def visit(_: int, current: f.Formula, parts: list[_Disjuncts]) -> _Disjuncts:
+        match current:
+            case f.Disjunction():
+                return parts[0] + parts[1]
+            case f.Sequence():
+                return _sequences(current, parts[0], parts[1], prune)
+            case f.Iteration():
+                return (
+                    [(f.Iteration(_either(one for one, _ in parts[0]), span=current.span), frozenset())]
+                    if parts[0]
+                    else []
+                )
+            case f.Selection() if current.strategy is not f.Strategy.STRICT:
+                if not parts[0]:
+                    return []
+                inner = _either(one for one, _ in parts[0])
+                defined = frozenset[str]().union(*(names for _, names in parts[0]))
+                return [(f.Selection(current.strategy, inner, current.by, span=current.span), defined)]
+            case f.Filter() | f.Selection() | f.Within():
+                rest = current.children[1:]
+                return [(with_children(current, (one, *rest)), names) for one, names in parts[0]]
+        return [(current, defined_outside_iterations(current))]
+
+    return fold_only(formula, f.Formula, visit)
+
+
+def _sequences(current: f.Sequence, left: _Disjuncts, right: _Disjuncts, prune: bool) -> _Disjuncts:
+    found: _Disjuncts = []
+    for first, names1 in left:
+        for second, names2 in right:
+            if prune and names1 & names2:
+                if _has_choice(first) or _has_choice(second):
+                    raise UnsupportedQueryError(
+                        f"variable '{min(names1 & names2)}' is bound twice along a sequence, and a strategy is "
+                        "around the OR in which it is bound",
+                        span=current.span,
+                        hint="Give the variables of the branches different names.",
+                    )
+                continue
+            found.append((f.Sequence(first, second, span=current.span), names1 | names2))
+    return found
+
+
+def _has_choice(formula: f.Formula) -> bool:
+    """Whether there is an OR inside NEXT, LAST or MAX but not inside an iteration there."""
+
+    def visit(current: Node, below: Many[tuple[bool, bool]]) -> tuple[bool, bool]:
+        # Whether there is an OR outside iterations, and whether one is inside a strategy.
+        choice = any(c for c, _ in below) or isinstance(current, f.Disjunction)
+        inside = any(i for _, i in below)
+        if isinstance(current, f.Iteration):
+            return False, False
+        if isinstance(current, f.Selection):
+            return choice, inside or choice
+        return choice, inside
+
+    return fold(formula, visit)[1] if any(isinstance(n, f.Selection) for n in walk(formula)) else False

@@ -17,7 +17,7 @@ from cerflow.language.select import CountItem, Select
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import handed_down, relation_names
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_later_choices, transformed, with_own_labels
-from cerflow.theory.rewriting.first_order.safe import to_safe
+from cerflow.theory.rewriting.first_order.properties import to_safe
 
 
 def check_query_of_sets(select: Select) -> None:

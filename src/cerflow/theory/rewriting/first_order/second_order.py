@@ -16,7 +16,7 @@ from cerflow.logic.analysis.scopes import condition_labels, handed_down, relatio
 from cerflow.logic.conditions.clauses import clauses
 from cerflow.logic.rewriting import rebuild
 from cerflow.theory.rewriting.filters import push_down_filters
-from cerflow.theory.rewriting.first_order.safe import to_safe
+from cerflow.theory.rewriting.first_order.properties import to_safe
 from cerflow.theory.rewriting.first_order.waiting import Bringing
 
 

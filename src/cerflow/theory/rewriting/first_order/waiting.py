@@ -35,7 +35,7 @@ from cerflow.logic.rewriting.rebuild import (
     relabelled,
     size,
 )
-from cerflow.theory.rewriting.first_order.safe import to_safe
+from cerflow.theory.rewriting.first_order.properties import to_safe
 
 _NONE: frozenset[str] = frozenset()
 
