@@ -170,12 +170,8 @@ def to_mermaid(diagram: Diagram) -> str:
     p = diagram.prefix
     lines = ["flowchart LR"]
     for k, vertex in enumerate(diagram.vertices):
-        left, right = {
-            (False, False): ("((", "))"),
-            (False, True): ("(((", ")))"),
-            (True, False): ("[", "]"),
-            (True, True): ("[[", "]]"),
-        }[vertex.box, vertex.ends]
+        times = 2 - vertex.box + vertex.ends
+        left, right = (side * times for side in ("[]" if vertex.box else "()"))
         lines.append(f'  {p}{k}{left}"{_mermaid_escape(vertex.name)}"{right}')
     for k, vertex in enumerate(diagram.vertices):
         if vertex.begins:

@@ -10,25 +10,27 @@ it is known by then.
 A label that a filter reads but its operand does not assign stands for one event of an enclosing formula, the binder
 (found by `cerflow.logic.analysis.scopes.resolve`). The binder guesses that event: for each position p it evaluates the
 formula with the label standing for p, and keeps the complex events that give the label to p alone.
+
+Automata have the meaning that their runs give them (P1 §6, P2 §5.1, 003 Definitions 6 to 8, 004 Definitions 23 to 26).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import product
 
 from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.events import Event, StreamGiven, as_stream
-from cerflow.base.graphs import answered
+from cerflow.base.graphs import answered, reached
 from cerflow.language import formula as f
-from cerflow.language.automaton import AutomatonFormula
+from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest
 from cerflow.language.builder.given import FormulaGiven, formula_tree
-from cerflow.language.condition import Condition
+from cerflow.language.condition import Condition, Constant
 from cerflow.language.formula import Sequence as SequenceFormula
+from cerflow.language.node import Node, transform
 from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.scopes import occurrences, resolve
-from cerflow.theory.semantics.automata import automaton_matches
 from cerflow.theory.semantics.complex_events import Clock, Moment, at_event, deadline_of, kept_by, within
 from cerflow.theory.semantics.conditions import satisfies, satisfies_with_registers
 from cerflow.theory.semantics.sremo import SremoDenotation
@@ -315,3 +317,59 @@ def _repeated(formula: f.Repetition, i: int, j: int, once: _Asking) -> _Rule:
 
 def _positions(complex_event: ComplexEvent, label: str) -> list[int]:
     return sorted(p for a, p in complex_event if a == label)
+
+
+#: The positions of the events in the registers that are not empty, by name.
+_Contents = frozenset[tuple[str, int]]
+#: A state, the registers, the events labelled so far, and whether the last event read was labelled.
+_Run = tuple[State, _Contents, ComplexEvent, bool]
+
+
+def automaton_matches(
+    automaton: AutomatonFormula, events: Sequence[Event], i: int, j: int
+) -> frozenset[tuple[ComplexEvent, Moment]]:
+    """The complex events of the runs that read S[i…j], or a suffix of it, and end in a final state."""
+    leaving = automaton.leaving()
+    begun: set[_Run] = {(state, frozenset(), frozenset(), False) for state in automaton.starts}
+    runs = _with_epsilon(leaving, set(begun))
+    for position in range(i, j + 1):
+        if automaton.anywhere:
+            runs |= _with_epsilon(leaving, set(begun))
+        after: set[_Run] = set()
+        for state, contents, labelled, _ in runs:
+            held = {register: events[place] for register, place in contents}
+            for step in leaving.get(state, ()):
+                condition = step.applied
+                if condition is None or not _holds(condition, events[position], held):
+                    continue
+                kept = frozenset(pair for pair in contents if pair[0] not in step.writes)
+                written = kept | {(register, position) for register in step.writes}
+                given = labelled | {(label, position) for label in step.output}
+                after.add((step.target, written, given, bool(step.output)))
+        runs = _with_epsilon(leaving, after)
+    now = at_event(events[j])
+    return frozenset(
+        (labelled, now)
+        for state, _, labelled, marked in runs
+        if state in automaton.finals and (marked or not automaton.ends_marked)
+    )
+
+
+def _with_epsilon(leaving: Mapping[State, Sequence[AutomatonStep]], runs: set[_Run]) -> set[_Run]:
+    """Also the runs that take ε-transitions from there."""
+    return set(reached(runs, lambda r: [(s.target, *r[1:]) for s in leaving.get(r[0], ()) if s.condition is None]))
+
+
+def _holds(condition: Condition, event: Event, held: Mapping[str, Event]) -> bool:
+    def visit(current: Node) -> Node:
+        match current:
+            case TypeTest(name, stream):
+                return Constant(event.type == name and (stream is None or event.stream in (None, stream)))
+            case StreamTest(stream):
+                return Constant(event.stream in (None, stream))
+            case Satisfied(inner):
+                return Constant(satisfies_with_registers(inner, event, held))
+        return current
+
+    simplified = transform(condition, visit)
+    return satisfies_with_registers(simplified, event, held)

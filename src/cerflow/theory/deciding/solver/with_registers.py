@@ -114,12 +114,7 @@ class _Clauses:
         return None if outcome == z3.unknown else outcome == z3.unsat
 
 
-def never_matches_provably(runs: Runs) -> bool | None:
-    """Whether it is proved that no run detects; False if some run does, None if that is not known."""
-    return _proved([runs], lambda _: True)
-
-
-def contains_provably(first: Runs, second: Runs) -> bool | None:
+def _contains_provably(first: Runs, second: Runs) -> bool | None:
     """Whether every match of the first is proved to be one of the second.
 
     None if that is not known: the second must have one run at most for the same labels.
@@ -215,7 +210,7 @@ def match_with_registers(
     def answer(event_space: EventSpace) -> Answer:
         conditions = SymbolicConditions(SymbolicValues(event_space, expressions_of(transducer), transducer.mentioned))
         runs, solver = Runs(transducer, conditions), Solver(conditions.values, budget)
-        return _answer(shortest_runs(runs, solver), solver, conditions, lambda: never_matches_provably(runs), replay)
+        return _answer(shortest_runs(runs, solver), solver, conditions, lambda: _proved([runs], lambda _: True), replay)
 
     return _joined(event_spaces, answer)
 
@@ -236,7 +231,7 @@ def difference_with_registers(
         both, solver = [Runs(first, conditions), Runs(second, conditions)], Solver(conditions.values, budget)
 
         def proved() -> bool:
-            return bool(contains_provably(*both) and (one_sided or contains_provably(*both[::-1])))
+            return bool(_contains_provably(*both) and (one_sided or _contains_provably(*both[::-1])))
 
         return _answer(differences(both, one_sided, solver), solver, conditions, proved, replay)
 
