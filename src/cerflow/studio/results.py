@@ -91,7 +91,11 @@ class Outcome:
         return found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        found = {name: self._cell(name, value) for name, value in row.items() if name != "events"}
+        found = {
+            name: shown_time(value, self.time_unit) if name in _TIMES and value is not None else cell(value)
+            for name, value in row.items()
+            if name != "events"
+        }
         start, end = row.get("start_time"), row.get("end_time")
         if start is not None and end is not None:
             found["time"] = shown_time(start, self.time_unit)
@@ -100,11 +104,6 @@ class Outcome:
             places = [str(e["position"]) for e in row.get("events") or () if label in self.own_labels(e["labels"])]
             found.setdefault(label, ", ".join(places))
         return found
-
-    def _cell(self, name: str, value: Any) -> Any:
-        if name in _TIMES and value is not None:
-            return shown_time(value, self.time_unit)
-        return cell(value)
 
 
 def cell(value: Any) -> Any:

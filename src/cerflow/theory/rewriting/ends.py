@@ -102,20 +102,11 @@ def _is_event(formula: f.Formula) -> bool:
     return isinstance(formula, f.SingleEvent)
 
 
-def endings(formula: f.Formula) -> list[BlockEnd]:
-    """The pieces of a formula without ``:`` and ``:+`` by its last block.
+def pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
+    """The pieces of a formula without ``:`` and ``:+`` by its first or its last block.
 
     Raises `UnsupportedQueryError` for operators that cannot be taken apart.
     """
-    return _pieces(formula, first=False)
-
-
-def beginnings(formula: f.Formula) -> list[BlockEnd]:
-    """The same by its first block."""
-    return _pieces(formula, first=True)
-
-
-def _pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
     # Blocks with the same steps around them are one; the steps around a choice are the same for all of its branches.
     blocks: dict[int, tuple[tuple[_Around, ...], list[f.Formula]]] = {}
     pending: list[tuple[f.Formula, tuple[_Around, ...]]] = [(formula, ())]
@@ -167,8 +158,8 @@ def joined_strictly(
     """
     back: dict[str, str] = {}
 
-    def apart(formula: f.Formula, pieces: Many[BlockEnd]) -> f.Formula:
-        names = set[str]().union(*(piece.names() for piece in pieces))
+    def apart(formula: f.Formula, others: Many[BlockEnd]) -> f.Formula:
+        names = set[str]().union(*(piece.names() for piece in others))
         if not names:
             return formula
         labels = labels_of(formula)
@@ -184,8 +175,8 @@ def joined_strictly(
         back.update({new: name for name, new in own.items()})
         return with_labels_replaced(formula, own)
 
-    first = beginnings(apart(right, endings(left)))
-    last = endings(apart(left, first))
+    first = pieces(apart(right, pieces(left, first=False)), first=True)
+    last = pieces(apart(left, first), first=False)
     if len(last) * len(first) > 1:
         check_tree_size(len(last) * len(first) * (size(left) + size(right)), span)
     found = reduce(f.Disjunction, (e(b(adjacent(e.block, b.block))) for e in last for b in first))

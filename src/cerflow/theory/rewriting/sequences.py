@@ -11,7 +11,7 @@ from cerflow.language.builder.given import of_formula
 from cerflow.language.node import Node, walk
 from cerflow.logic.analysis.scopes import handed_down, occurrences, resolve
 from cerflow.logic.rewriting.rebuild import FreshNames, transformed
-from cerflow.theory.rewriting.ends import adjacent, beginnings, endings, joined_strictly
+from cerflow.theory.rewriting.ends import adjacent, joined_strictly, pieces
 from cerflow.theory.rewriting.events import outer_labels
 from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.rewriting.labels import push_down_labels
@@ -175,8 +175,8 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]
     gaps: _Gaps = {}
 
     def gap(left: f.Formula, middle: Paths, right: f.Formula) -> None:
-        for begin in beginnings(left):
-            for end in endings(right):
+        for begin in pieces(left, first=True):
+            for end in pieces(right, first=False):
                 paths = _optional(begin.rest()).then(middle).then(_optional(end.rest()))
                 gaps[begin.block, end.block] = gaps.get((begin.block, end.block), Paths()).or_(paths)
 
@@ -193,7 +193,7 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]
                 gap(current.operand, Paths.of(current).or_(Paths(empty=True)), current.operand)
             case _:
                 # One event, or STRICT.
-                blocks += [piece.block for piece in beginnings(current)]
+                blocks += [piece.block for piece in pieces(current, first=True)]
     return reduce(f.Disjunction, blocks) if blocks else None, gaps
 
 

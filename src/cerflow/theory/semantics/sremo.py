@@ -170,7 +170,12 @@ class SremoDenotation:
                     return repeated | unmarked if star and rest and m == n else repeated
                 return (yield from self._skipping(k, rest, only, m, n, v))
             case r.Unordered():
-                return (yield from self._unordered(k, rest, m, n, v)) if rest else unmarked if m == n else nothing
+                # One of the remaining operands, then the others in any order.
+                found: set[tuple[ComplexEvent, Registers]] = set(unmarked if not rest and m == n else nothing)
+                for place, part in enumerate(rest):
+                    others = rest[:place] + rest[place + 1 :]
+                    found |= yield from self._in_turn(self._first(part), (k, others), m, n, v, m)
+                return frozenset(found)
         raise TypeError(f"{type(expression).__name__} is not an expression")
 
     def _in_turn(self, first: _Part, then: _Part, m: int, n: int, v: Registers, begin: int) -> _Rule:
@@ -222,14 +227,6 @@ class SremoDenotation:
                     if (yield (*self._first(following), start, end, v)):
                         return False
         return True
-
-    def _unordered(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
-        """One of the remaining operands, then the others in any order."""
-        found: set[tuple[ComplexEvent, Registers]] = set()
-        for place, part in enumerate(rest):
-            others = rest[:place] + rest[place + 1 :]
-            found |= yield from self._in_turn(self._first(part), (k, others), m, n, v, m)
-        return frozenset(found)
 
 
 def _written(v: Registers, new: dict[str, int]) -> Registers:

@@ -48,17 +48,12 @@ def compile_cel(
         return _unary(formula)
     if reading != "first-order":
         raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
-    return as_complex_event_automaton(_unary_of_positions(formula))
+    return as_complex_event_automaton(_unary(formula, first_order=True))
 
 
 @of_formula
-def _unary_of_positions(formula: Formula) -> UCEA:
-    return _unary(query_from_first_order(Select(formula)).formula)
-
-
-@of_formula
-def _unary(formula: Formula) -> UCEA:
-    transducer = compile_formula(formula)
+def _unary(formula: Formula, *, first_order: bool = False) -> UCEA:
+    transducer = compile_formula(query_from_first_order(Select(formula)).formula if first_order else formula)
     if transducer.registers:
         try:
             transducer = determinize(transducer)

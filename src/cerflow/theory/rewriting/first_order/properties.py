@@ -5,7 +5,6 @@ Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, T
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from functools import reduce
@@ -137,7 +136,7 @@ def to_disjunctive_normal_form(formula: f.Formula) -> f.Formula:
     May be exponentially larger. OR stays inside NEXT, LAST and MAX, which compare the matches of all branches.
     """
     disjuncts = _disjuncts(without_repetitions(formula), prune=False)
-    return _either(one for one, _ in disjuncts)
+    return reduce(f.Disjunction, (one for one, _ in disjuncts))
 
 
 @of_formula
@@ -151,11 +150,7 @@ def to_safe(formula: f.Formula) -> f.Formula | None:
     """
     check_first_order(formula)
     disjuncts = _disjuncts(formula, prune=True)
-    return _either(one for one, _ in disjuncts) if disjuncts else None
-
-
-def _either(formulas: Iterable[f.Formula]) -> f.Formula:
-    return reduce(f.Disjunction, formulas)
+    return reduce(f.Disjunction, (one for one, _ in disjuncts)) if disjuncts else None
 
 
 def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
@@ -167,14 +162,14 @@ def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
                 return _sequences(current, parts[0], parts[1], prune)
             case f.Iteration():
                 return (
-                    [(f.Iteration(_either(one for one, _ in parts[0]), span=current.span), frozenset())]
+                    [(f.Iteration(reduce(f.Disjunction, (one for one, _ in parts[0])), span=current.span), frozenset())]
                     if parts[0]
                     else []
                 )
             case f.Selection() if current.strategy is not f.Strategy.STRICT:
                 if not parts[0]:
                     return []
-                inner = _either(one for one, _ in parts[0])
+                inner = reduce(f.Disjunction, (one for one, _ in parts[0]))
                 defined = frozenset[str]().union(*(names for _, names in parts[0]))
                 return [(f.Selection(current.strategy, inner, current.by, span=current.span), defined)]
             case f.Filter() | f.Selection() | f.Within():
