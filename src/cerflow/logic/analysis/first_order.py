@@ -7,7 +7,7 @@ AS defines no variable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 
 from cerflow.base.errors import QueryError, nearest
 from cerflow.language import formula as f
@@ -50,7 +50,7 @@ def defined_outside_iterations(formula: f.Formula) -> Names:
     return fold(formula, combine_defined)
 
 
-def combine_defined(current: Node, below: Many[Names]) -> Names:
+def combine_defined(current: Node, below: Sequence[Names]) -> Names:
     """vdef+ of a formula from vdef+ of its parts."""
     match current:
         case f.As():
@@ -67,7 +67,7 @@ def bound_variables(formula: f.Formula, *, union: bool = False) -> Names:
     return fold(formula, combine_defined if union else _combine_bound)
 
 
-def _combine_bound(current: Node, below: Many[Names]) -> Names:
+def _combine_bound(current: Node, below: Sequence[Names]) -> Names:
     if isinstance(current, f.Disjunction):
         return below[0] & below[1]
     return combine_defined(current, below)
@@ -120,7 +120,7 @@ def check_first_order(formula: f.Formula) -> None:
         )
 
 
-def refuse_by(by: Many[LabelReference]) -> None:
+def refuse_by(by: Sequence[LabelReference]) -> None:
     """Raise `QueryError` for the labels of ``NEXT BY x``: matches of the first-order reading are sets of positions."""
     if by:
         raise QueryError(
@@ -164,7 +164,7 @@ def unsafe_sequence(formula: f.Formula) -> tuple[f.Sequence, str] | None:
     """The first ``φ1 ; φ2`` that defines a variable on both sides, and the variable."""
     found: list[tuple[f.Sequence, str]] = []
 
-    def visit(current: Node, below: Many[Names]) -> Names:
+    def visit(current: Node, below: Sequence[Names]) -> Names:
         if isinstance(current, f.Sequence):
             found.extend((current, name) for name in sorted(below[0] & below[1]))
         return combine_defined(current, below)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence as Many
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from math import inf
 
@@ -33,7 +32,7 @@ class LabelCounts:
 def _repeated(expression: r.Sremo) -> frozenset[str]:
     """The labels of an expression of SREMO that may be given to several events of one match."""
 
-    def visit(current: Node, below: Many[Counter[str]]) -> Counter[str]:
+    def visit(current: Node, below: Sequence[Counter[str]]) -> Counter[str]:
         match current:
             case r.Terminal():
                 return Counter([current.label] if current.label is not None else [])

@@ -6,8 +6,7 @@ the same subtree may occur twice and mean different things.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
-from collections.abc import Sequence as Many
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -72,7 +71,7 @@ def relation_names(tree: Node) -> frozenset[str]:
     return frozenset(n.name for n in walk(tree) if isinstance(n, f.EventType) and not isinstance(n, f.EventKind))
 
 
-def _combine(current: f.Formula, below: Many[Labels]) -> Labels:
+def _combine(current: f.Formula, below: Sequence[Labels]) -> Labels:
     match current:
         case f.EventType():
             name = frozenset((current.name,))

@@ -6,8 +6,7 @@ another only if the other one has an event in every match: a condition always ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Sequence as Many
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cerflow.base.operators import MIRRORED, RELATIONS, Operator
@@ -55,7 +54,7 @@ def with_implied_bounds(select: Select, schema: Schema) -> Select:
     return replace(select, formula=transformed(select.formula, change))
 
 
-def _known(current: f.Formula, labels: Labels, below: Many[tuple[Labels, _Bounds]]) -> _Bounds:
+def _known(current: f.Formula, labels: Labels, below: Sequence[tuple[Labels, _Bounds]]) -> _Bounds:
     """What holds of the labels of a formula, from what holds of those of its operands."""
     if isinstance(current, f.Combination):
         (left, one), (right, other) = below

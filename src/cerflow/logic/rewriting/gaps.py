@@ -6,7 +6,7 @@ forgotten when the window is over, and streams can be divided by time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 
@@ -68,7 +68,7 @@ def is_gapless(formula: f.Formula) -> bool:
     return all(node.gapless for node in walk(formula) if isinstance(node, f.Formula))
 
 
-def _ends(current: Node, below: Many[_Ends]) -> _Ends:
+def _ends(current: Node, below: Sequence[_Ends]) -> _Ends:
     """The labels of the first and the last event of a formula, from those of its operands."""
     match current:
         case f.EventType():

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Mapping
-from collections.abc import Sequence as Many
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
@@ -188,7 +187,7 @@ def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
 _Sum = tuple[Mapping[str, int], Fraction] | None
 
 
-def _summed(current: Node, below: Many[_Sum], schema: Schema) -> _Sum:
+def _summed(current: Node, below: Sequence[_Sum], schema: Schema) -> _Sum:
     """An expression as a sum, from those of its parts; numbers count what a numeric time column counts."""
     match current:
         case c.Function("time", (c.LabelReference(str(label)),)):
@@ -229,7 +228,7 @@ def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict
     """For each occurrence the pairs of labels of which all events of the first come before all of the second."""
     found: dict[int, frozenset[tuple[str, str]]] = {}
 
-    def _order(index: int, current: f.Formula, below: Many[int]) -> frozenset[tuple[str, str]]:
+    def _order(index: int, current: f.Formula, below: Sequence[int]) -> frozenset[tuple[str, str]]:
         if labels[index].wildcard or not below:
             return frozenset()
         if isinstance(current, f.Filter | f.Within | f.Selection | f.Start | f.Exclusion):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Sequence as Many
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeVar
 
@@ -27,7 +26,7 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
     """
     index = -1
 
-    def visit(current: Node, below: Many[Node]) -> Node:
+    def visit(current: Node, below: Sequence[Node]) -> Node:
         nonlocal index
         index += 1
         return change(index, with_children(current, below))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from collections.abc import Sequence as Many
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import cast
@@ -115,7 +114,7 @@ def _without_choices(formula: f.Formula) -> f.Formula:
     They are part of the automaton here, also where the engine chooses by itself, and may make it large.
     """
 
-    def visit(current: Node, below: Many[Node]) -> Node:
+    def visit(current: Node, below: Sequence[Node]) -> Node:
         match current:
             case f.Selection(strategy) if strategy is not f.Strategy.STRICT:
                 return below[0]
@@ -368,7 +367,7 @@ def unmarked_ends(expression: r.Sremo) -> list[Remark]:
     ]
 
 
-def _ends(current: Node, below: Many[_LastParts]) -> _LastParts:
+def _ends(current: Node, below: Sequence[_LastParts]) -> _LastParts:
     unmarked = tuple(part for one in below for part in one.unmarked)
     match current:
         case r.Epsilon():

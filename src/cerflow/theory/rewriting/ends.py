@@ -6,7 +6,7 @@ formula around it, the innermost first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
@@ -158,7 +158,7 @@ def joined_strictly(
     """
     back: dict[str, str] = {}
 
-    def apart(formula: f.Formula, others: Many[BlockEnd]) -> f.Formula:
+    def apart(formula: f.Formula, others: Sequence[BlockEnd]) -> f.Formula:
         names = set[str]().union(*(piece.names() for piece in others))
         if not names:
             return formula

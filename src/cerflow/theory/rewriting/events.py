@@ -3,8 +3,7 @@ they do to each of its events by itself. So they can be moved down to the formul
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from collections.abc import Sequence as Many
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -30,7 +29,7 @@ Operation = f.As | f.Rename | OnEvents
 _Waiting = tuple[Operation, ...]
 
 
-def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | None]) -> f.Formula:
+def spread(formula: f.Formula, moved: Callable[[f.Formula], Sequence[Operation] | None]) -> f.Formula:
     """Move operators down to the formulas that read one event.
 
     ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
@@ -42,7 +41,7 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Many[Operation] | No
     places = occurrences(formula)
     apply = _Application(formula)
     gone: set[int] = set()
-    here: dict[int, Many[Operation]] = {}
+    here: dict[int, Sequence[Operation]] = {}
 
     def enter(index: int, current: f.Formula, waiting: _Waiting) -> _Waiting:
         if labels[index].single:
@@ -132,7 +131,7 @@ class _Application:
         #: Names that an event has only as its type, so that no formula but its type binds them.
         self._types = relation_names(formula) - given
 
-    def __call__(self, event: f.Formula, operations: Many[Operation], labels: Labels) -> f.Formula:
+    def __call__(self, event: f.Formula, operations: Sequence[Operation], labels: Labels) -> f.Formula:
         assigned = set(labels.assigned)
         always = set(labels.bound if labels.single else ())
         for operation in operations:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from functools import reduce
 from itertools import product
 
@@ -36,7 +36,7 @@ def push_down_filters(formula: Formula) -> Formula:
     refuse_outer_labels(split, resolve(split))
     split = _some_in_branches(split)
 
-    def moved(current: Formula) -> Many[Operation] | None:
+    def moved(current: Formula) -> Sequence[Operation] | None:
         match current:
             case As() | Rename():
                 return (current,)
@@ -81,7 +81,7 @@ def _without_choices(formula: Formula) -> Formula:
     return transformed(formula, change)
 
 
-def _made_on_one_event(clause: Many[Condition], labels: Labels) -> bool:
+def _made_on_one_event(clause: Sequence[Condition], labels: Labels) -> bool:
     names = {name for atom in clause for name in condition_labels(atom)}
     # EVENT and NOT may give the name to a second event, as its type.
     unique = not labels.wildcard and len(names) == 1 and names <= labels.bound

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from collections.abc import Sequence as Many
+from collections.abc import Mapping, Sequence
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
@@ -36,7 +35,7 @@ def push_down_labels(formula: f.Formula) -> f.Formula:
     moving = (n.label for k, n in enumerate(walk(formula)) if isinstance(n, f.As) and not labels[k].single)
     events.refuse_outer_labels(formula, scopes, frozenset(moving))
 
-    def moved(current: f.Formula) -> Many[events.Operation] | None:
+    def moved(current: f.Formula) -> Sequence[events.Operation] | None:
         return (current,) if isinstance(current, f.As) else None
 
     return _checked(formula, scopes, events.spread(_apart(formula, scopes), moved))
@@ -125,13 +124,13 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     return _checked(formula, scopes, transformed(formula, change))
 
 
-def _final(name: str, renamings: Many[tuple[str, str]]) -> str:
+def _final(name: str, renamings: Sequence[tuple[str, str]]) -> str:
     for old, new in renamings:
         name = new if name == old else name
     return name
 
 
-def _passes(current: f.Filter, operand: Labels, renamings: Many[tuple[str, str]]) -> bool:
+def _passes(current: f.Filter, operand: Labels, renamings: Sequence[tuple[str, str]]) -> bool:
     """Whether after the renamings the names of a condition mean the same events as before."""
     possible = set(operand.assigned)
     if operand.wildcard:
@@ -142,7 +141,7 @@ def _passes(current: f.Filter, operand: Labels, renamings: Many[tuple[str, str]]
     )
 
 
-def _renamed(formula: f.Formula, renamings: Many[tuple[str, str]], labels: Labels) -> f.Formula:
+def _renamed(formula: f.Formula, renamings: Sequence[tuple[str, str]], labels: Labels) -> f.Formula:
     """The formula renamed, without renamings of labels that it does not give."""
     if isinstance(formula, f.EventType):
         new = _final(formula.name, renamings)
@@ -163,7 +162,7 @@ def with_labels_replaced(formula: f.Formula, names: Mapping[str, str]) -> f.Form
     bound outside of it. Raises `UnsupportedQueryError` for ANY.
     """
 
-    def visit(current: Node, below: Many[Node]) -> Node:
+    def visit(current: Node, below: Sequence[Node]) -> Node:
         match current:
             case f.EventType() if current.name in names:
                 return f.Rename(current, current.name, names[current.name])

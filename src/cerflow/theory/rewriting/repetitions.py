@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
@@ -17,7 +17,7 @@ def without_repetitions(formula: f.Formula) -> f.Formula:
     Raises `UnsupportedQueryError` if it becomes too large.
     """
 
-    def visit(current: Node, below: Many[Node]) -> Node:
+    def visit(current: Node, below: Sequence[Node]) -> Node:
         rebuilt = with_children(current, below)
         match rebuilt:
             case f.Repetition():

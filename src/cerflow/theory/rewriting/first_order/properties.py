@@ -5,7 +5,7 @@ Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, T
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -200,7 +200,7 @@ def _sequences(current: f.Sequence, left: _Disjuncts, right: _Disjuncts, prune: 
 def _has_choice(formula: f.Formula) -> bool:
     """Whether there is an OR inside NEXT, LAST or MAX but not inside an iteration there."""
 
-    def visit(current: Node, below: Many[tuple[bool, bool]]) -> tuple[bool, bool]:
+    def visit(current: Node, below: Sequence[tuple[bool, bool]]) -> tuple[bool, bool]:
         # Whether there is an OR outside iterations, and whether one is inside a strategy.
         choice = any(c for c, _ in below) or isinstance(current, f.Disjunction)
         inside = any(i for _, i in below)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from functools import reduce
 
 from cerflow.base.errors import UnsupportedQueryError
@@ -78,7 +78,7 @@ def _labels_of_events(formula: f.Formula) -> set[frozenset[str]]:
     """The labels that AS gives to each single event."""
     found: set[frozenset[str]] = set()
 
-    def visit(current: Node, below: Many[frozenset[str] | None]) -> frozenset[str] | None:
+    def visit(current: Node, below: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
         if isinstance(current, f.As):
             return (below[0] or frozenset()) | {current.label}
         found.update(labels for labels in below if labels is not None)
@@ -161,7 +161,9 @@ class _Variables:
         first = self._assigned(named, chain, _required(chain, apart[0]))
         return f.Disjunction(first, self._assigned(f.NotEvent(named), chain, others))
 
-    def _assigned(self, event: f.Formula, chain: Many[f.Formula], conditions: Many[Many[Condition]]) -> f.Formula:
+    def _assigned(
+        self, event: f.Formula, chain: Sequence[f.Formula], conditions: Sequence[Sequence[Condition]]
+    ) -> f.Formula:
         given = [step.label for step in chain if isinstance(step, f.As)]
         if not given and not conditions:
             return event
@@ -177,7 +179,7 @@ class _Variables:
         return f.Filter(named, with_labels(rebuild.without_some(whole), lambda label: label and variable))
 
 
-def _names_in(chain: Many[f.Formula]) -> set[str]:
+def _names_in(chain: Sequence[f.Formula]) -> set[str]:
     """The labels that conditions on one event read, and labels that are renamed to these."""
     found: set[str] = set()
     for step in chain:
@@ -189,7 +191,7 @@ def _names_in(chain: Many[f.Formula]) -> set[str]:
     return found
 
 
-def _required(chain: Many[f.Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
+def _required(chain: Sequence[f.Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
     """The clauses that the steps of a chain ask of an event of this type (None: of a type that no step names).
 
     An atom on a label that the event does not have asks for nothing.

@@ -9,8 +9,7 @@ between different conditions, makes formulas grow.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
-from collections.abc import Sequence as Many
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
@@ -231,7 +230,7 @@ class Bringing:
         which: object = condition if len(variables) == 1 else len(self._origins)
         return _Waiting(condition, variables, self._origins.setdefault(which, len(self._origins)))
 
-    def _choices(self, clause: Many[Condition]) -> list[Condition]:
+    def _choices(self, clause: Sequence[Condition]) -> list[Condition]:
         """Conditions, joined by variable, one of which must hold; none if none can hold."""
         if clause == (Constant(False),):
             return []
@@ -276,7 +275,7 @@ class Bringing:
         return self._own[origin, variable]
 
 
-def _either(alternatives: Many[_Alternative], around: f.Formula | None = None) -> _Alternative:
+def _either(alternatives: Sequence[_Alternative], around: f.Formula | None = None) -> _Alternative:
     if len(alternatives) == 1:
         return alternatives[0]
     members = [a.resolved() for a in alternatives]
@@ -318,7 +317,7 @@ def _not_true(condition: Condition) -> Condition:
 def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Formula:
     """Put conditions and labels on the assignments ``R AS x`` outside repetitions."""
 
-    def visit(current: Node, below: Many[Node]) -> Node:
+    def visit(current: Node, below: Sequence[Node]) -> Node:
         match current:
             case f.Iteration():
                 return current
