@@ -10,7 +10,6 @@ from cerflow.base import limits
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, Some, with_labels
-from cerflow.language.formula import AnyEvent, EventType, Formula, NotEvent
 from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.language.predicates.registry import is_about_set as is_of_set
 from cerflow.logic.analysis.scopes import condition_labels, relation_names
@@ -140,8 +139,8 @@ def names_of(tree: Node) -> set[str]:
     """The labels, variables and event types that are mentioned anywhere in a tree."""
     found = set(condition_labels(tree))
     for current in walk(tree):
-        if isinstance(current, Formula):
-            found.update(current.names, (current.name,) if isinstance(current, EventType) else ())
+        if isinstance(current, f.Formula):
+            found.update(current.names, (current.name,) if isinstance(current, f.EventType) else ())
     return found
 
 
@@ -150,7 +149,7 @@ def labels_beside_types(tree: Node) -> frozenset[str]:
 
     Where no event has such a type, EVENT is one step of the automaton.
     """
-    reads_all = any(isinstance(node, AnyEvent | NotEvent) for node in walk(tree))
+    reads_all = any(isinstance(node, f.AnyEvent | f.NotEvent) for node in walk(tree))
     return frozenset(names_of(tree) - relation_names(tree)) if reads_all else frozenset()
 
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
-from cerflow.language.condition import Arithmetic, Attribute, Expression, Function, If, Literal
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.logic.analysis.kinds import ADDITIVE, Sort, in_ticks, sort_of_node
 from cerflow.logic.conditions.register_values import Dated, DatePart, Microseconds, Whole
@@ -80,9 +79,9 @@ def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema, times: bo
     trees = [form.tree for form in below]
     # IS NULL may ask for values of any type; what else does has been refused.
     unread = (
-        isinstance(current, Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
+        isinstance(current, c.Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
     )
-    if unread or not isinstance(current, Expression):
+    if unread or not isinstance(current, c.Expression):
         return _Rewritten(with_children(current, trees), Sort(None))
     sort = sort_of_node(current, [form.sort for form in below], schema)
     if sort.kind is ValueKind.FLOAT and _is_choice(current):
@@ -182,10 +181,10 @@ def with_floats(tree: N, schema: Schema) -> N:
 
 
 def _is_choice(current: Node) -> bool:
-    return isinstance(current, If) or (isinstance(current, Function) and current.name == "coalesce")
+    return isinstance(current, c.If) or (isinstance(current, c.Function) and current.name == "coalesce")
 
 
 def _as_float(tree: Node) -> Node:
-    if isinstance(tree, Literal):
-        return Literal(float(cast(int, tree.value)), span=tree.span)
-    return Arithmetic("*", cast(Expression, tree), Literal(1.0), span=tree.span)
+    if isinstance(tree, c.Literal):
+        return c.Literal(float(cast(int, tree.value)), span=tree.span)
+    return c.Arithmetic("*", cast(c.Expression, tree), c.Literal(1.0), span=tree.span)

@@ -22,18 +22,17 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.look.pictures import boxes as b
-from cerflow.look.pictures.boxes import Box, Connector, Mark
 from cerflow.look.pictures.svg import Sheet, Theme, shortened
 
-_LATER = Connector(";", "other events may come between", True)
-_NEXT = Connector(":", "no event comes between", False)
-_WAITING = Connector("", "from here on it is waited for what must not come", True)
-_READ = Connector(".", "no event comes between", False)
+_LATER = b.Connector(";", "other events may come between", True)
+_NEXT = b.Connector(":", "no event comes between", False)
+_WAITING = b.Connector("", "from here on it is waited for what must not come", True)
+_READ = b.Connector(".", "no event comes between", False)
 #: Letters of a line of a condition, and lines of one.
 _LETTERS, _LINES = 44, 6
 
 
-def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] = MappingProxyType({})) -> str:
+def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, b.Mark] = MappingProxyType({})) -> str:
     """A query or a part of it as a text of SVG; for ``theme`` see `cerflow.Query.to_svg`.
 
     ``marks`` say something of parts, by their identity, such as the number of their matches.
@@ -48,7 +47,7 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] 
     # Labels and filters stand in the box of what they are of, and so does its count.
     inner = {id(node.operand) for node in walk(tree) if isinstance(node, f.As | f.Filter)}
 
-    def made(current: Node, below: Sequence[Box | None]) -> Box | None:
+    def made(current: Node, below: Sequence[b.Box | None]) -> b.Box | None:
         mark = marks.get(id(current))
         boxes = [part for part in below if part is not None]
         # Operators that look alike are drawn by their base.
@@ -77,22 +76,22 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, Mark] 
 # -- leaves
 
 
-def _leaf(*lines: tuple[str, str], shape: str = "cf-shape cf-event") -> Box:
+def _leaf(*lines: tuple[str, str], shape: str = "cf-shape cf-event") -> b.Box:
     return b.framed(None, tuple((line,) for line in lines), shape=shape)
 
 
-def _event(node: f.EventType | f.AnyEvent, _: Sequence[Box]) -> Box:
+def _event(node: f.EventType | f.AnyEvent, _: Sequence[b.Box]) -> b.Box:
     name = node.name if isinstance(node, f.EventType) else "EVENT"
     return _leaf(*([] if node.stream is None else [(f"{node.stream}>", "")]), (name, "cf-bold"))
 
 
-def _not_event(node: f.NotEvent, _: Sequence[Box]) -> Box:
+def _not_event(node: f.NotEvent, _: Sequence[b.Box]) -> b.Box:
     filtered = () if node.condition is None else _condition(node.condition)
     name = show(node.event, kinds=False)
     return b.framed(None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad")
 
 
-def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
+def _terminal(node: r.Terminal, _: Sequence[b.Box]) -> b.Box:
     lines = [((line, ""),) for line in shortened(show(node.condition), _LETTERS, _LINES)]
     if node.label is not None:
         label = "MARK" if node.label == r.MARK else f"AS {quote_name(node.label)}"
@@ -103,7 +102,7 @@ def _terminal(node: r.Terminal, _: Sequence[Box]) -> Box:
     return b.framed(None, tuple(lines), shape=shape)
 
 
-def _sign(text: str) -> Callable[[Any, Sequence[Box]], Box]:
+def _sign(text: str) -> Callable[[Any, Sequence[b.Box]], b.Box]:
     return lambda node, _: _leaf((text, "cf-bold"), shape="cf-shape")
 
 
@@ -119,7 +118,7 @@ def _condition(condition: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
     return _clause("FILTER", show(condition), _LINES, len("FILTER "))
 
 
-def _headed(words: Callable[[Any], str], kind: str = "cf-bold") -> Callable[[Any, Sequence[Box]], Box]:
+def _headed(words: Callable[[Any], str], kind: str = "cf-bold") -> Callable[[Any, Sequence[b.Box]], b.Box]:
     return lambda node, below: b.framed(below[0], (((words(node), kind),),))
 
 
@@ -131,12 +130,12 @@ def _strategy(node: f.Selection | Select) -> str:
 # -- connections
 
 
-def _in_row(connector: Connector) -> Callable[[Any, Sequence[Box]], Box]:
+def _in_row(connector: b.Connector) -> Callable[[Any, Sequence[b.Box]], b.Box]:
     return lambda node, below: b.beside(below[0], connector, below[1])
 
 
-def _all_in_row(connector: Connector, word: str) -> Callable[[Any, Sequence[Box]], Box]:
-    def made(node: Any, below: Sequence[Box]) -> Box:
+def _all_in_row(connector: b.Connector, word: str) -> Callable[[Any, Sequence[b.Box]], b.Box]:
+    def made(node: Any, below: Sequence[b.Box]) -> b.Box:
         row = below[0]
         for box in below[1:]:
             row = b.beside(row, connector, box)
@@ -145,16 +144,16 @@ def _all_in_row(connector: Connector, word: str) -> Callable[[Any, Sequence[Box]
     return made
 
 
-def _in_stack(word: str = "") -> Callable[[Any, Sequence[Box]], Box]:
+def _in_stack(word: str = "") -> Callable[[Any, Sequence[b.Box]], b.Box]:
     return lambda node, below: b.stacked(below[0], word or node.sign, below[1])
 
 
-def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[Box]], Box]:
+def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[b.Box]], b.Box]:
     connector = replace(_LATER if skips else _NEXT, sign=sign)
     return lambda node, below: b.looped(below[0], connector)
 
 
-def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
+def _repetition(node: f.Repetition, below: Sequence[b.Box]) -> b.Box:
     if (node.least, node.most) == (0, 1):
         return b.framed(below[0], ((("?  or nothing", "cf-bold"),),))
     most = "" if node.most is None else node.most
@@ -163,20 +162,20 @@ def _repetition(node: f.Repetition, below: Sequence[Box]) -> Box:
     return b.looped(below[0], replace(connector, sign=f":{times}" if node.strict else times))
 
 
-def _not_followed(node: f.NotFollowedBy, below: Sequence[Box]) -> Box:
+def _not_followed(node: f.NotFollowedBy, below: Sequence[b.Box]) -> b.Box:
     # It begins after the last event of what comes before.
     refused = b.forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1])
     return b.framed(b.beside(below[0], _WAITING, refused), ())
 
 
-def _window(node: f.Within | r.Windowed, below: Sequence[Box]) -> Box:
+def _window(node: f.Within | r.Windowed, below: Sequence[b.Box]) -> b.Box:
     return b.bracketed(below[0], f"WITHIN {show(node.window)}")
 
 
 # -- the whole query
 
 
-def _select(node: Select, below: Sequence[Box]) -> Box:
+def _select(node: Select, below: Sequence[b.Box]) -> b.Box:
     (box,) = below
     if node.window is not None:
         box = b.bracketed(box, f"WITHIN {show(node.window)}")
@@ -194,8 +193,8 @@ def _select(node: Select, below: Sequence[Box]) -> Box:
     return b.framed(box, tuple(head), tuple(foot))
 
 
-_IN_ROWS: dict[type[Node], Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
-_MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
+_IN_ROWS: dict[type[Node], b.Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
+_MAKERS: dict[type[Node], Callable[[Any, Sequence[b.Box]], b.Box]] = {
     Select: _select,
     f.EventType: _event,
     f.AnyEvent: _event,
@@ -225,9 +224,9 @@ _MAKERS: dict[type[Node], Callable[[Any, Sequence[Box]], Box]] = {
     r.Plus: _again("+", False),
     r.Optional: _headed(lambda node: "?  or nothing"),
     r.Complement: _headed(lambda node: "!  what does not match"),
-    r.AnyMatch: _all_in_row(Connector("", "any events may come between", True), "any"),
-    r.NextMatch: _all_in_row(Connector("", "events that do not fit may come between", True), "next"),
-    r.Unordered: _all_in_row(Connector("", "in any order", False), "unordered"),
+    r.AnyMatch: _all_in_row(b.Connector("", "any events may come between", True), "any"),
+    r.NextMatch: _all_in_row(b.Connector("", "events that do not fit may come between", True), "next"),
+    r.Unordered: _all_in_row(b.Connector("", "in any order", False), "unordered"),
     r.Windowed: _window,
 }
 

@@ -19,7 +19,6 @@ from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
 from cerflow.language.node import Node, fold, nested_operands, rebuild, walk, with_children
 from cerflow.language.printer import show
-from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.register_reads import never_written
 from cerflow.logic.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.clauses import conjuncts_of
@@ -49,8 +48,8 @@ def remarks(
     Raises `QueryError` for labels out of scope.
     """
     nodes = list(walk(formula))
-    found = [remark for n in nodes if isinstance(n, Regular) for remark in registers_never_written(n.expression)]
-    unmarked = [remark for n in nodes if isinstance(n, Regular) for remark in unmarked_ends(n.expression)]
+    found = [remark for n in nodes if isinstance(n, r.Regular) for remark in registers_never_written(n.expression)]
+    unmarked = [remark for n in nodes if isinstance(n, r.Regular) for remark in unmarked_ends(n.expression)]
     unmarked += [
         Remark("runs that end with an event they do not mark are not reported", n.span)
         for n in nodes
@@ -100,7 +99,7 @@ def remarks_on_no_match(
 
     Choices are not looked at: they only take matches away.
     """
-    if any(isinstance(n, Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
+    if any(isinstance(n, r.Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
         return remarks(formula, window=window, branches=False, schema=schema)
     wider = _without_choices(formula)
     if not _Inquiry(schema).never_matches(wider if window is None else f.Within(wider, window)):

@@ -13,13 +13,12 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Event, Stream, StreamGiven, as_stream
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import walk
 from cerflow.theory.from_automata.kleene import star_automaton, star_formula_of
 from cerflow.theory.rewriting.filters import push_down_filters
 
 _SECOND_ORDER = (
-    f.EventType | f.AnyEvent | f.NotEvent | f.As | f.Rename | f.Filter | f.Disjunction | SequenceFormula | f.Iteration
+    f.EventType | f.AnyEvent | f.NotEvent | f.As | f.Rename | f.Filter | f.Disjunction | f.Sequence | f.Iteration
 )
 
 

@@ -13,7 +13,6 @@ from cerflow.base.events import Event, StreamGiven, as_stream
 from cerflow.language import formula as f
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
-from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.logic.analysis.first_order import defined_outside_iterations, refuse_by, variables
 from cerflow.logic.analysis.scopes import occurrences
 from cerflow.theory.semantics.complex_events import kept_by, within
@@ -72,7 +71,7 @@ class _FirstOrder:
                 return self.of(parts[0], i, j, v) if self._satisfied(formula.condition, dict(v)) else _NOTHING
             case f.Disjunction():
                 return self.of(parts[0], i, j, v) | self.of(parts[1], i, j, v)
-            case SequenceFormula():
+            case f.Sequence():
                 return frozenset(
                     m1 | m2
                     for n in range(i, j)

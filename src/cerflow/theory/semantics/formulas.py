@@ -27,7 +27,6 @@ from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition, Constant
-from cerflow.language.formula import Sequence as SequenceFormula
 from cerflow.language.node import Node, transform
 from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.scopes import occurrences, resolve
@@ -141,7 +140,7 @@ class Denotation:
                 left = yield first(i, j)
                 right = yield second(i, j)
                 return left | right
-            case SequenceFormula() | f.StrictSequence():
+            case f.Sequence() | f.StrictSequence():
                 both = yield from _sequence(i, j, first, second, isinstance(formula, f.StrictSequence))
                 return both | (yield from self._with_one_absent(formula, i, j, first, second))
             case f.Iteration() | f.StrictIteration():

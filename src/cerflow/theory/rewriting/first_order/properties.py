@@ -16,7 +16,6 @@ from cerflow.language.condition import And, operands
 from cerflow.language.node import Node, fold, fold_only, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
-from cerflow.logic.analysis.first_order import check_first_order, defined_outside_iterations
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.clauses import clauses
 from cerflow.theory.rewriting.repetitions import without_repetitions
@@ -148,7 +147,7 @@ def to_safe(formula: f.Formula) -> f.Formula | None:
     Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a strategy stands around an OR
     that would have to be taken apart.
     """
-    check_first_order(formula)
+    first_order.check_first_order(formula)
     disjuncts = _disjuncts(formula, prune=True)
     return reduce(f.Disjunction, (one for one, _ in disjuncts)) if disjuncts else None
 
@@ -175,7 +174,7 @@ def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
             case f.Filter() | f.Selection() | f.Within():
                 rest = current.children[1:]
                 return [(with_children(current, (one, *rest)), names) for one, names in parts[0]]
-        return [(current, defined_outside_iterations(current))]
+        return [(current, first_order.defined_outside_iterations(current))]
 
     return fold_only(formula, f.Formula, visit)
 

@@ -19,7 +19,6 @@ from cerflow.base.operators import Operator
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, If, IsNull, Literal, Or
-from cerflow.language.formula import Formula
 from cerflow.language.node import Node, fold_only, rebuild, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
@@ -347,7 +346,7 @@ def _assigned(event: f.As, given: tuple[_Given, ...]) -> f.Formula:
 
 
 @of_formula
-def lp_normal_form(formula: Formula) -> Formula | None:
+def lp_normal_form(formula: f.Formula) -> f.Formula | None:
     """An equivalent first-order formula in which conditions on one variable stand on the ``R AS x`` of that variable.
 
     Conditions on several variables stay where they are. A condition whose variable is bound in what it filters is
