@@ -127,6 +127,9 @@ def test_conditions_of_004():
     assert holds(condition("type = 'B'"), c1, {})
     # An atom on an empty register is false, and its negation is true (Definition 13).
     assert not holds(same, c4, {})
+    inside = "CASE WHEN r.id > 1 THEN 1 ELSE 0 END = 0"
+    assert not holds(condition(inside), c4, {})
+    assert holds(condition(f"NOT {inside}"), c4, {})
 
 
 # --- the page --------------------------------------------------------------------------------------------------------

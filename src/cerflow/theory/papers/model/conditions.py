@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
+from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Event, Stream
 from cerflow.language import condition as c
@@ -81,18 +82,7 @@ def holds(condition: c.Condition, event: Event, registers: Mapping[str, Event]) 
     """``(u, v) ⊨ φ`` (004 Definition 13): an atom on an empty register is false, and its negation true."""
     if condition == TRUE:
         return True
-
-    def settle(current: Node) -> Node:
-        match current:
-            case c.And() | c.Or() | c.Not() | Satisfied():
-                return current
-            case c.Condition() if any(register not in registers for register in register_selection(current)):
-                return c.Constant(False)
-            case c.Bracket():
-                return without_brackets(current)
-        return current
-
     # Unknown stays unknown below AND, OR and NOT, so neither an atom nor its negation holds.
     events: dict[str | None, Event | None] = {None: event}
     events.update(registers)
-    return value_on(transform(condition, settle), events) is True
+    return value_on(without_brackets(with_empty_registers(condition, registers)), events) is True
