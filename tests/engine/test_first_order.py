@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.api.query import as_query_text
+from cerflow.api.programs.program import query_as_text
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.base.events import Stream
 from cerflow.language.formula import CountWindow, Strategy
@@ -55,7 +55,7 @@ def test_runners_agree(formula, rows, strategy, projection, window):
         return
     for name, runner in ENGINE_RUNNERS.items():
         assert bag(runner(query, table)) == bag(expected), name
-    again = cerflow.parse(as_query_text(query))
+    again = cerflow.parse(query_as_text(query))
     assert bag(again.match(table).to_pylist()) == bag(expected)
 
 
@@ -83,7 +83,7 @@ def test_choices_compare_in_the_whole_stream():
         lambda: query.recognizer(COLUMNS),
         query.check,
         query.to_svg,
-        lambda: as_query_text(query),
+        lambda: query_as_text(query),
     ):
         with pytest.raises(UnsupportedQueryError, match="NEXT compares with all matches in the whole stream") as caught:
             evaluate()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 
 import cerflow
-from cerflow.api.query import as_query_text
+from cerflow.api.programs.program import query_as_text
 from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import BadRecordError, UnsupportedQueryError
 from cerflow.language.formula import Strategy
@@ -265,7 +265,7 @@ def test_random_queries(spark, case):
     table = pa.Table.from_pylist([{**row, "q": number} for number, row in enumerate(rows)], RANDOM)
     try:
         # Tasks get a text; a tree may have what no text gives.
-        as_query_text(query)
+        query_as_text(query)
         local = query.match(table, time="t")
     except UnsupportedQueryError:
         assume(False)

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.api.query import as_query_text
+from cerflow.api.programs.program import query_as_text
 from cerflow.language.formula import EventType, Sequence
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular
@@ -31,4 +31,4 @@ def test_spark_gives_the_same(spark, text, written):
 def test_what_tasks_get_means_the_same(case):
     expression = Regular(cerflow.parse_sremo(case.query))
     for query in (cerflow.Query(expression.expression), cerflow.Query(Select(Sequence(EventType("B"), expression)))):
-        assert cerflow.parse(as_query_text(query)).tree == query.tree
+        assert cerflow.parse(query_as_text(query)).tree == query.tree

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -42,6 +42,15 @@ from cerflow.theory.deciding.witnesses import Answer, Replay, Witness
 FormulaLike = Formula | FormulaExpr | str | Query
 #: What distinguishes matches: labelled events, or their positions alone.
 Output = Literal["labels", "positions"]
+
+
+class DecisionOptions(TypedDict, total=False):
+    """What is asked of two formulas, as `equivalent` explains it."""
+
+    schema: Schema | None
+    steps: int | None
+    output: Output
+    reading: Reading
 
 
 @dataclass(frozen=True)
@@ -115,18 +124,11 @@ def equivalent(
     >>> cerflow.equivalent("A ; B", "A : B")
     <Verdict False: {A@0, B@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
     """
-    return _verdict(_compared(f, g, schema, steps, output, reading, one_sided=False), wanted=False)
+    answer = _compared(f, g, one_sided=False, schema=schema, steps=steps, output=output, reading=reading)
+    return _verdict(answer, wanted=False)
 
 
-def difference(
-    f: FormulaLike,
-    g: FormulaLike,
-    *,
-    schema: Schema | None = None,
-    steps: int | None = None,
-    output: Output = "labels",
-    reading: Reading = "second-order",
-) -> Verdict:
+def difference(f: FormulaLike, g: FormulaLike, **asked: Unpack[DecisionOptions]) -> Verdict:
     """Whether some match is one of ``f`` or ``g`` alone, with a shortest stream; the opposite of `equivalent`.
 
     `cerflow.automata.difference` asks this of automata.
@@ -137,25 +139,17 @@ def difference(
     >>> cerflow.difference("A ; B", "A : B", output="positions")
     <Verdict True: {•@0, •@2} detected at 2 only by the first in [{'type': 'A'}, {'type': 'other'}, {'type': 'B'}]>
     """
-    return _verdict(_compared(f, g, schema, steps, output, reading, one_sided=False), wanted=True)
+    return _verdict(_compared(f, g, one_sided=False, **asked), wanted=True)
 
 
-def contained(
-    f: FormulaLike,
-    g: FormulaLike,
-    *,
-    schema: Schema | None = None,
-    steps: int | None = None,
-    output: Output = "labels",
-    reading: Reading = "second-order",
-) -> Verdict:
+def contained(f: FormulaLike, g: FormulaLike, **asked: Unpack[DecisionOptions]) -> Verdict:
     """Whether every match of ``f`` is one of ``g`` in every stream; otherwise as `equivalent`.
 
     >>> import cerflow
     >>> bool(cerflow.contained("A FILTER A.v > 2", "A FILTER A.v > 1"))
     True
     """
-    return _verdict(_compared(f, g, schema, steps, output, reading, one_sided=True), wanted=False)
+    return _verdict(_compared(f, g, one_sided=True, **asked), wanted=False)
 
 
 def satisfiable(
@@ -221,19 +215,19 @@ def universal(
     everything: Formula = Iteration(reduce(Disjunction, each))
     if isinstance(formula, Within) and isinstance(formula.window, CountWindow):
         everything = Within(everything, formula.window)
-    answer = _compared(everything, f, schema, steps, output, reading, one_sided=True)
+    answer = _compared(everything, f, one_sided=True, schema=schema, steps=steps, output=output, reading=reading)
     return replace(_verdict(answer, wanted=False), detected_by=None)
 
 
 def _compared(
     f: FormulaLike,
     g: FormulaLike,
-    schema: Schema | None,
-    steps: int | None,
-    output: Output,
-    reading: Reading,
     *,
     one_sided: bool,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Output = "labels",
+    reading: Reading = "second-order",
 ) -> Answer:
     if output not in ("labels", "positions"):
         raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")

@@ -19,9 +19,6 @@ from cerflow.api.stream_inputs import EventRoles, schema_of
 from cerflow.base.errors import (
     ArgumentError,
     Located,
-    QueryError,
-    QuerySyntaxError,
-    UnsupportedQueryError,
     at_least_one,
 )
 from cerflow.base.event_tables import supposed, to_table, unknown_types
@@ -50,11 +47,9 @@ if TYPE_CHECKING:
     from cerflow.look.studying.why_not import WhyNot
     from cerflow.theory.papers.model.automaton import Automaton
 
-__all__ = ["NO_TEXT", "Language", "Query", "Reading", "as_query_text", "parse"]
+__all__ = ["Language", "Query", "Reading", "parse"]
 
 Runner = Literal["engine", "semantics"]
-
-NO_TEXT = "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
 
 
 def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-order") -> Query:
@@ -72,22 +67,6 @@ def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-
     if language != "ceql":
         raise ArgumentError(f"language must be 'ceql' or 'sremo', not {language!r}")
     return Query(parse_query(text), text=text, reading=reading)
-
-
-def as_query_text(query: Query) -> str:
-    """A text that `parse` reads in the query's language, and that means the same.
-
-    Raises `UnsupportedQueryError` for a query built in Python that no text gives.
-    """
-    if query.text is not None and query.reading == "second-order":
-        return query.text
-    text = show(query.tree)
-    try:
-        if parse(text).tree == query.tree:
-            return text
-    except (QueryError, QuerySyntaxError):
-        pass  # a tree with names or values that no text gives
-    raise UnsupportedQueryError(NO_TEXT)
 
 
 class Query(CheckedQuery):

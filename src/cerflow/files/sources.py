@@ -118,7 +118,12 @@ def partition_values(source: Source, file: Path) -> dict[str, str | None]:
     """The columns that the directories of a file give: ``day=2024-03-15/hour=7/…`` gives two, of text."""
     if source.root is None or source.root not in file.parents:
         return {}
-    parts = (part.partition("=") for part in file.relative_to(source.root).parts[:-1])
+    return values_of_directories(file.relative_to(source.root).parts[:-1])
+
+
+def values_of_directories(names: Iterable[str]) -> dict[str, str | None]:
+    """The values of directories that are called ``name=value``, as Hive and Spark write them."""
+    parts = (name.partition("=") for name in names)
     return {unquote(name): None if value == _NULL else unquote(value) for name, equals, value in parts if equals}
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.api.query import as_query_text
+from cerflow.api.programs.program import query_as_text
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.engine.events.time_order import sort_by_time
@@ -79,7 +79,7 @@ def drawn(data):
         table = table_of(rows)
         table = table.set_column(table.column_names.index("t"), "t", TIMES[kind](table.column("t").to_pylist()))
         # Tasks get its text, and not every tree has one.
-        as_query_text(query)
+        query_as_text(query)
         found = divided(query.tree, query.plan(Schema(table.schema, "type", "t")).transducer).window
     except (QueryError, UnsupportedQueryError):
         assume(False)

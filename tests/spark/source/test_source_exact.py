@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 
 import cerflow
-from cerflow.api.query import as_query_text
+from cerflow.api.programs.program import query_as_text
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.columns_needed import needs_positions
@@ -109,7 +109,7 @@ def plain(data_type):
 
 def text_of(query):
     try:
-        return as_query_text(query)
+        return query_as_text(query)
     except UnsupportedQueryError:
         assume(False)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import automata as a
-from cerflow.api.query import as_query_text
+from cerflow.api.programs.program import query_as_text
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Stream
 from cerflow.language.condition import And, Not, Or
@@ -125,7 +125,7 @@ def test_detection_without_marks(automaton, rows):
 @examples(30)
 @given(automata(), strings(6))
 def test_in_formulas(text, automaton, rows):
-    query = cerflow.parse(text.replace("#", as_query_text(cerflow.Query.from_automaton(automaton)).split("WHERE ")[1]))
+    query = cerflow.parse(text.replace("#", query_as_text(cerflow.Query.from_automaton(automaton)).split("WHERE ")[1]))
     table = table_of(rows)
     expected = bag(semantics(query, table))
     try:
@@ -192,7 +192,7 @@ def test_ends_without_a_mark_are_told():
 def test_json_and_text(automaton, detect):
     assert a.from_json(automaton.to_json()) == automaton
     query = cerflow.Query.from_automaton(automaton, detect=detect)
-    assert cerflow.parse(as_query_text(query)).tree == query.tree
+    assert cerflow.parse(query_as_text(query)).tree == query.tree
     query.check()
 
 

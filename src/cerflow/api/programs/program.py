@@ -12,7 +12,7 @@ import pyarrow as pa
 from cerflow.api.programs.checks import check_statements, reading_input
 from cerflow.api.programs.merged_streams import ProgramPlan, Statement, statements_for
 from cerflow.api.programs.recognizer import ProgramRecognizer, merged_events
-from cerflow.api.query import NO_TEXT, Language, Query, Runner, as_query_text, parse
+from cerflow.api.query import Language, Query, Runner, parse
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base.errors import (
     ArgumentError,
@@ -361,18 +361,17 @@ def without_definitions(query: Query | Program | str) -> Query | Program:
 
 
 def query_as_text(query: Query | Program) -> str:
-    """A text that `read_query` reads, and that means the same.
+    """A text that `read_query` reads in the query's language, and that means the same.
 
     Raises `UnsupportedQueryError` for what was built in Python and no text gives.
     """
-    if isinstance(query, Query):
-        return as_query_text(query)
-    if query.text is not None:
+    if query.text is not None and (isinstance(query, Program) or query.reading == "second-order"):
         return query.text
     text = show(query.tree)
     try:
-        if parse_program(text).tree == query.tree:
+        again = parse(text) if isinstance(query, Query) else parse_program(text)
+        if again.tree == query.tree:
             return text
     except (QueryError, QuerySyntaxError):
-        pass  # as of a query
-    raise UnsupportedQueryError(NO_TEXT)
+        pass  # a tree with names or values that no text gives
+    raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")

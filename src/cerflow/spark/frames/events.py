@@ -6,13 +6,13 @@ dots, need no care.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
-from pyspark.sql.types import DataType, DoubleType, LongType, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, LongType, StructType
 
 from cerflow.base import limits
 from cerflow.base.errors import dotted
@@ -129,20 +129,26 @@ class EventColumns:
         return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]
 
 
-def halved(value: Column, cuts: Sequence[object], data_type: DataType) -> Column:
-    """The number of cuts (ascending, to be cast to a type) that are not greater than a value; all of them for null.
+def array_column(values: Iterable[object], data_type: DataType) -> Column:
+    """Values as an array, made of one text: thousands of literals would take long to plan."""
+    return F.split(F.lit(",".join(map(str, values))), ",").cast(ArrayType(data_type))
 
-    A binary search finds it, so a row costs a few comparisons.
+
+def with_number_of_cuts(
+    rows: DataFrame, name: str, value: Column, cuts: Sequence[object], data_type: DataType
+) -> DataFrame:
+    """Rows with the number of cuts (ascending, as `array_column`) that are not greater than a value; all of them for null.
+
+    A binary search finds it, so a row costs a few comparisons; there may be thousands of cuts.
     """
-
-    def search(low: int, high: int) -> Column:
-        if low == high:
-            return F.lit(low)
-        middle = (low + high) // 2
-        cut = F.lit(cuts[middle]).cast(data_type)
-        return F.when(value < cut, search(low, middle)).otherwise(search(middle + 1, high))
-
-    return search(0, len(cuts))
+    rows = rows.withColumn(name, F.when(value.isNull(), len(cuts)).otherwise(0))
+    array, found = array_column(cuts, data_type), F.col(name)
+    step = 1 << len(cuts).bit_length() >> 1
+    while step:
+        # Beyond the array there is null.
+        rows = rows.withColumn(name, F.when(F.get(array, found + (step - 1)) <= value, found + step).otherwise(found))
+        step //= 2
+    return rows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from cerflow.spark.frames.events import EventColumns, halved
+from cerflow.spark.frames.events import EventColumns, with_number_of_cuts
 from cerflow.spark.placing.positions import cuts_of
 
 _TIME, _MATCH, _PART, _SHOWN, _LATER = "time", "match", "part", "shown", "later"
@@ -44,11 +44,14 @@ def with_times_of_events(matches: DataFrame, frame: DataFrame, events: EventColu
     times = frame.filter(events.valid()).select(events.leading().alias(_TIME))
     cuts, data_type = cuts_of(times, _TIME), times.schema[_TIME].dataType
     found = matches.select(F.col(DETECTED).cast(data_type).alias(_TIME), F.struct("*").alias(_MATCH))
-    part = halved(F.col(_TIME), cuts, data_type).alias(_PART)
-    firsts = times.groupBy(part).agg(F.min(_TIME).alias(_LATER))
+
+    def in_parts(rows: DataFrame) -> DataFrame:
+        return with_number_of_cuts(rows, _PART, F.col(_TIME), cuts, data_type)
+
+    firsts = in_parts(times).groupBy(_PART).agg(F.min(_TIME).alias(_LATER))
     behind = Window.orderBy(_PART).rowsBetween(1, Window.unboundedFollowing)
     parts = firsts.select(_PART, F.min(_LATER).over(behind).alias(_LATER))
-    both = found.unionByName(times, allowMissingColumns=True).withColumn(_PART, part)
+    both = in_parts(found.unionByName(times, allowMissingColumns=True))
     onward = Window.partitionBy(_PART).orderBy(_TIME).rangeBetween(Window.currentRow, Window.unboundedFollowing)
     shown = F.min(F.when(F.col(_MATCH).isNull(), F.col(_TIME))).over(onward)
     rows = both.withColumn(_SHOWN, shown).filter(F.col(_MATCH).isNotNull()).join(F.broadcast(parts), _PART, "left")

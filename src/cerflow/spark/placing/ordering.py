@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StructType
+from pyspark.sql.types import IntegerType, StructType
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
@@ -19,7 +19,7 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, relevant
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, array_column, relevant, with_number_of_cuts
 from cerflow.spark.frames.narrowing import narrowed
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
@@ -168,7 +168,7 @@ def _at_home(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequ
     homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
     numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
     home, number, own = (
-        F.get(_array(IntegerType(), values), F.col(_NUMBER))
+        F.get(array_column(values, IntegerType()), F.col(_NUMBER))
         for values in (
             [-1 if some is None else some for some in homes],
             numbers,
@@ -182,23 +182,10 @@ def _at_home(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequ
     return rows if plan.schema.time is None else rows.sortWithinPartitions(*events.order(plan))
 
 
-def _array(data_type: DataType, values: Iterable[object]) -> Column:
-    """Values as an array, made of one text: thousands of literals would take long to plan."""
-    return F.split(F.lit(" ".join(map(str, values))), " ").cast(ArrayType(data_type))
-
-
 def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, cuts: Sequence[int]) -> DataFrame:
-    """Rows with the number of cuts (ascending) that are not greater than a value; there may be thousands of them."""
-    inner = [key for key in cuts if key not in (LEAST, GREATEST)]
-    rows = rows.withColumn(name, F.lit(0))
-    array = _array(axis.data_type, inner if axis.data_type == LongType() else axis.literals(inner))
-    value = axis.compared(value)
-    step = 1 << len(inner).bit_length() >> 1
-    while step:
-        found = F.col(name)
-        # Beyond the array there is null.
-        rows = rows.withColumn(name, F.when(F.get(array, found + (step - 1)) <= value, found + step).otherwise(found))
-        step //= 2
+    """Rows with the number of keys (ascending) at which to cut that are not greater than a value."""
+    inner = axis.literals([key for key in cuts if key not in (LEAST, GREATEST)])
+    rows = with_number_of_cuts(rows, name, axis.compared(value), inner, axis.data_type)
     return rows.withColumn(name, F.col(name) + cuts.count(LEAST))
 
 

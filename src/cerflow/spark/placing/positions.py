@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812
 
 from cerflow.base import limits
 from cerflow.spark.frames.axis import ROW_BITS
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, halved
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, array_column, with_number_of_cuts
 
 _PART = "part"
 _CHANGED = (
@@ -43,9 +43,8 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
     Runs two jobs: one for quantiles of ``leading``, which cut the stream into parts of about the same size, and one
     that counts the parts. The result shuffles and sorts all rows; a part is numbered by one task.
     """
-    part = halved(F.col(leading), cuts_of(frame, leading), frame.schema[leading].dataType)
-    counts, offsets = _counted(frame.select(part.alias(_PART)))
-    cut = frame.withColumn(_PART, part)
+    cut = with_number_of_cuts(frame, _PART, F.col(leading), cuts_of(frame, leading), frame.schema[leading].dataType)
+    counts, offsets = _counted(cut.select(_PART))
     whole = Window.partitionBy(_PART)
     so_far = whole.orderBy(*order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     one = F.lit(1)
@@ -62,7 +61,7 @@ def _counted(parts: DataFrame) -> tuple[Column, Column]:
     found: Mapping[int, int] = {row[_PART]: row["count"] for row in parts.groupBy(_PART).count().collect()}
     counts = [found.get(part, 0) for part in range(max(found, default=0) + 1)]
     offsets = list(accumulate(counts[:-1], initial=0))
-    return F.lit(counts).cast(T.ArrayType(T.LongType())), F.lit(offsets).cast(T.ArrayType(T.LongType()))
+    return array_column(counts, T.LongType()), array_column(offsets, T.LongType())
 
 
 def cuts_of(frame: DataFrame, leading: str) -> list[str]:

@@ -23,7 +23,7 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.slices.by_keys import Bounds, Pieces
 from cerflow.language.formula import AttributeWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
-from cerflow.spark.frames.events import IDENTIFIER, EventColumns, halved
+from cerflow.spark.frames.events import IDENTIFIER, EventColumns, with_number_of_cuts
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")
@@ -92,15 +92,15 @@ class Surveyor:
         """
         # Parts of a file that are read apart begin at different places.
         file = [F.xxhash64(F.input_file_name(), F.input_file_block_start())] if by_file else []
-        return self._survey(
-            F.shiftright(IDENTIFIER, ROW_BITS), [F.shiftright(IDENTIFIER, limits.SPARK_PIECE_BITS), *file]
-        )
+        piece = F.shiftright(IDENTIFIER, limits.SPARK_PIECE_BITS)
+        return self._survey(self._numbered(), F.shiftright(IDENTIFIER, ROW_BITS), [piece, *file])
 
     def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Pieces:
         """The same for the parts of a stream between some keys, apart for each partition or as one."""
         axis = self.axis
-        part = halved(axis.compared(self.events.leading()), axis.literals(cuts), axis.data_type)
-        return self._survey(F.spark_partition_id() if by_partition else F.lit(0), [part])
+        value = axis.compared(self.events.leading())
+        rows = with_number_of_cuts(self._numbered(), "piece", value, axis.literals(cuts), axis.data_type)
+        return self._survey(rows, F.spark_partition_id() if by_partition else F.lit(0), [F.col("piece")])
 
     def sample(self, step: int) -> Ints:
         """The keys of every this many rows of each partition (a power of two), ascending, in one job."""
@@ -110,7 +110,7 @@ class Surveyor:
     def _numbered(self) -> DataFrame:
         return self.frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
 
-    def _survey(self, part: Column, keys: Sequence[Column]) -> Pieces:
+    def _survey(self, rows: DataFrame, part: Column, keys: Sequence[Column]) -> Pieces:
         """The rows with the same ``keys`` in each part as a piece."""
         events, window = self.events, self.window
         leading = F.when(events.valid(), events.leading())
@@ -126,7 +126,7 @@ class Surveyor:
                 measure = F.when(~F.isnan(measure), measure)
             aggregates.append(F.max(measure).alias("measure"))
         named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
-        pieces = self._numbered().groupBy(part.cast(LongType()).alias("part"), *named).agg(*aggregates)
+        pieces = rows.groupBy(part.cast(LongType()).alias("part"), *named).agg(*aggregates)
         found = pieces.toArrow().combine_chunks()
         low, high = self.axis.keys(found.column("low")), self.axis.keys(found.column("high"))
         measured = np.full(len(low), NULL)

@@ -11,7 +11,6 @@ from datetime import date
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import TypeVar
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from pyarrow import fs
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
+from cerflow.files.sources import values_of_directories
 
 _WILD = "*?["
 
@@ -84,15 +84,8 @@ def _below(system: fs.FileSystem, root: str, info: fs.FileInfo) -> Iterator[Data
     for file in sorted(below, key=lambda f: f.path):
         steps = file.path[len(info.path) :].strip("/").split("/")
         if file.type == fs.FileType.File and not any(map(_hidden, steps)):
-            yield DataFile(root, file.path, file.size, file.mtime_ns or 0, _constants(steps[:-1]))
-
-
-def _constants(steps: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
-    """The values of directories ``name=value``, as Hive and Spark write them."""
-    pairs = [step.split("=", 1) for step in steps if "=" in step]
-    return tuple(
-        (unquote(name), None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value)) for name, value in pairs
-    )
+            values = tuple(values_of_directories(steps[:-1]).items())
+            yield DataFile(root, file.path, file.size, file.mtime_ns or 0, values)
 
 
 def _hidden(name: str) -> bool:
