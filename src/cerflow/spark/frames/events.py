@@ -137,7 +137,7 @@ def array_column(values: Iterable[object], data_type: DataType) -> Column:
 def with_number_of_cuts(
     rows: DataFrame, name: str, value: Column, cuts: Sequence[object], data_type: DataType
 ) -> DataFrame:
-    """Rows with the number of cuts (ascending, as `array_column`) that are not greater than a value; all of them for null.
+    """Rows with the number of cuts (ascending, as in `array_column`) not greater than a value; all of them for null.
 
     A binary search finds it, so a row costs a few comparisons; there may be thousands of cuts.
     """

@@ -18,7 +18,6 @@ from pyarrow import fs
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.files.sources import values_of_directories
 
 _WILD = "*?["
 
@@ -80,6 +79,9 @@ def _below(system: fs.FileSystem, root: str, info: fs.FileInfo) -> Iterator[Data
     if info.type != fs.FileType.Directory:
         yield DataFile(root, info.path, info.size, info.mtime_ns or 0)
         return
+    # Tasks, which find no files, do without this.
+    from cerflow.files.sources import values_of_directories
+
     below = system.get_file_info(fs.FileSelector(info.path, recursive=True))
     for file in sorted(below, key=lambda f: f.path):
         steps = file.path[len(info.path) :].strip("/").split("/")
