@@ -21,7 +21,7 @@ from cerflow.spark.frames.axis import Axis, exact
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing import survey
-from cerflow.spark.placing.by_clock import ByClock, by_clock
+from cerflow.spark.placing.positions import ByClock, by_clock
 from cerflow.spark.source.planned import Planned
 
 _NO_KEYS: Ints = np.zeros(0, np.int64)

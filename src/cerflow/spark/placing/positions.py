@@ -1,24 +1,35 @@
-"""Positions in the whole stream, for events that many tasks hold.
+"""What only the whole stream tells of events that many tasks hold: their positions, and which events show deadlines.
 
-Everything is exact. The input is read once (without a time) or twice (with one) to learn how many events there are
-before each part of the stream; then the parts are numbered in parallel. That holds only if reading the input again
-gives the same rows, so the counts are checked.
+Everything is exact. For positions the input is read once (without a time) or twice (with one) to learn how many events
+there are before each part of the stream; then the parts are numbered in parallel. That holds only if reading the input
+again gives the same rows, so the counts are checked.
+
+For deadlines without a window keys are apart from each other, though events of other keys show that deadlines have
+passed. A clock shows the tasks each deadline, up to the latest time of the input. The event that shows it is then
+looked for in the times of all events, for the matches alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from cerflow.base import limits
 from cerflow.spark.frames.axis import ROW_BITS
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, array_column, with_number_of_cuts
+from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, array_column, with_number_of_cuts
+from cerflow.spark.frames.schemas import in_backticks
 
 _PART = "part"
+_TIME, _MATCH, _SHOWN, _LATER = "time", "match", "shown", "later"
+#: The column of results with the time of the event that shows a deadline.
+_DETECTED = "detected_time"
 _CHANGED = (
     "the events changed between two readings, so they cannot be numbered; "
     "store or cache the DataFrame before it is matched"
@@ -79,3 +90,42 @@ def cuts_of(frame: DataFrame, leading: str) -> list[str]:
     quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast(T.ArrayType(T.StringType()))
     (row,) = frame.agg(quantiles.alias("cuts")).collect()
     return list(dict.fromkeys(row["cuts"] or []))
+
+
+@dataclass(frozen=True)
+class ByClock:
+    """A time, in an array, before which no more events come: that of the last event, or a later one that is known."""
+
+    until: pa.Array
+
+
+def by_clock(frame: DataFrame, events: EventColumns, until: pa.Array | None) -> ByClock | None:
+    """How events of a DataFrame with plain names go to the tasks; None if there are none. Runs a job."""
+    latest = frame.filter(events.valid()).agg(F.max(events.leading()).alias(_TIME)).toArrow().column(_TIME)
+    known = latest.combine_chunks().drop_null().cast(events.schema.columns.field(str(events.schema.time)).type)
+    times = known if until is None else pa.concat_arrays([known, until])
+    return ByClock(times.take(pc.sort_indices(times)[-1:])) if len(known) else None
+
+
+def with_times_of_events(matches: DataFrame, frame: DataFrame, events: EventColumns) -> DataFrame:
+    """The matches with the time of the first event at or after each detection; those behind all events stay.
+
+    One job sorts the times of all events, and with them the matches. Cuts divide both among the tasks.
+    """
+    times = frame.filter(events.valid()).select(events.leading().alias(_TIME))
+    cuts, data_type = cuts_of(times, _TIME), times.schema[_TIME].dataType
+    found = matches.select(F.col(_DETECTED).cast(data_type).alias(_TIME), F.struct("*").alias(_MATCH))
+
+    def in_parts(rows: DataFrame) -> DataFrame:
+        return with_number_of_cuts(rows, _PART, F.col(_TIME), cuts, data_type)
+
+    firsts = in_parts(times).groupBy(_PART).agg(F.min(_TIME).alias(_LATER))
+    behind = Window.orderBy(_PART).rowsBetween(1, Window.unboundedFollowing)
+    parts = firsts.select(_PART, F.min(_LATER).over(behind).alias(_LATER))
+    both = in_parts(found.unionByName(times, allowMissingColumns=True))
+    onward = Window.partitionBy(_PART).orderBy(_TIME).rangeBetween(Window.currentRow, Window.unboundedFollowing)
+    shown = F.min(F.when(F.col(_MATCH).isNull(), F.col(_TIME))).over(onward)
+    rows = both.withColumn(_SHOWN, shown).filter(F.col(_MATCH).isNotNull()).join(F.broadcast(parts), _PART, "left")
+    time = F.coalesce(_SHOWN, _LATER, _TIME).cast(matches.schema[_DETECTED].dataType).alias(_DETECTED)
+    others = {name: F.col(f"{_MATCH}.{in_backticks(name)}") for name in matches.columns}
+    return rows.select(*(others | {_DETECTED: time}).values())
