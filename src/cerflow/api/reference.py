@@ -255,12 +255,9 @@ def _decimal(value: Any, data_type: pa.DataType) -> Any:
 
 def _values(table: pa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with decimals that are integers or floats to conditions as these, and TRUE for what none can read."""
-    changed = {f.name: [_readable(row[f.name], f.type) for row in rows] for f in table.schema if _changes(f.type)}
+    fields = [f for f in table.schema if pa.types.is_decimal(f.type) or kind_of(f.type) is ValueKind.OTHER]
+    changed = {f.name: [_readable(row[f.name], f.type) for row in rows] for f in fields}
     return [{**row, **{name: values[k] for name, values in changed.items()}} for k, row in enumerate(rows)]
-
-
-def _changes(data_type: pa.DataType) -> bool:
-    return pa.types.is_decimal(data_type) or kind_of(data_type) is ValueKind.OTHER
 
 
 def _readable(value: Any, data_type: pa.DataType) -> Any:

@@ -56,7 +56,7 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
                 tests[propositions.is_true(t.test)] = None
         if TRUE in staying:
             continue
-        tests[_none_of(staying)] = None
+        tests[propositions.simplified_conjunction(list(map(propositions.is_not_true, staying)))] = None
         if not staying and state in transducer.initial:
             reasons["it counts which event is the first of the stream"] = None
         elif not staying:
@@ -67,11 +67,6 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
     if condition == TRUE and not reasons:
         reasons["events of every type may matter"] = None
     return Relevance(condition, tuple(reasons))
-
-
-def _none_of(tests: Sequence[Condition]) -> Condition:
-    """The proposition that none of some conditions is true."""
-    return propositions.simplified_conjunction([propositions.is_not_true(test) for test in tests]) if tests else TRUE
 
 
 def _windows(transducer: Transducer) -> list[Window | None]:

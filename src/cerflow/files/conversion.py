@@ -227,7 +227,11 @@ def _to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
     local = _cast_times(pc.if_else(has_zone, _NOTHING, kept), pa.timestamp("us"), datetime.fromisoformat)
     if not zoned:
         return local
-    world = _cast_times(pc.if_else(has_zone, kept, _NOTHING), pa.timestamp("us", tz="UTC"), _parse_zoned)
+
+    def in_utc(value: str) -> datetime:
+        return datetime.fromisoformat(value).astimezone(UTC)
+
+    world = _cast_times(pc.if_else(has_zone, kept, _NOTHING), pa.timestamp("us", tz="UTC"), in_utc)
     return pc.coalesce(world, pc.assume_timezone(local, "UTC"))
 
 
@@ -253,7 +257,3 @@ def _cast_times(text: pa.Array, target: pa.DataType, parse: Callable[[str], date
             except (ValueError, OverflowError):
                 values.append(None)
         return pa.array(values, target).take(encoded.indices)
-
-
-def _parse_zoned(value: str) -> datetime:
-    return datetime.fromisoformat(value).astimezone(UTC)

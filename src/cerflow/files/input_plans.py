@@ -156,11 +156,11 @@ class FileSurvey:
     schema: pa.Schema | None = None
 
 
-def texts(one: Input[Source], columns: ColumnRoles, names: Iterable[str] = ()) -> frozenset[str]:
+def texts(one: Input[Source], columns: ColumnRoles) -> frozenset[str]:
     """The columns of an input whose values are to be read as text: next to fractions integers would become doubles."""
     declared = {name for name, kind in one.events.column_types.items() if kind in (pa.string(), pa.int64())}
     known = {one.type or columns.type} - ({columns.type} if one.constant_type is not None else set())
-    used = {name for name in {*one.rename, *columns.usage.text, *names} if columns.use_in(one, name) == "text"}
+    used = {name for name in {*one.rename, *columns.usage.text} if columns.use_in(one, name) == "text"}
     return frozenset(declared | known | used)
 
 

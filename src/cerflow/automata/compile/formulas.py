@@ -285,7 +285,9 @@ class _FormulaCompiler:
             # One event is read, so AND, OR and NOT on the complex event equal those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
             resolved = guards.separate(gather(without_some(current.condition), labels.keys()), labels)
-            here: dict[c.Expression, c.Expression] = {u: u.expression for u in _leaves_of(resolved, index)}
+            here: dict[c.Expression, c.Expression] = {
+                u: u.expression for u in guards.leaves(resolved) if isinstance(u, guards.Of) and u.scope == index
+            }
             test = c.And(test, guards.substitute(resolved, here))
         whole = isinstance(test, guards.TypeTest) and test.stream is None
         return atom(self._any_type(c.Not(guards.Satisfied(test)), current, current.event.name if whole else None))
@@ -329,10 +331,6 @@ class _FormulaCompiler:
             return guards.separate(gather(without_some(part), one), scopes)
 
         return apply_filter(operand, condition, resolve, scopes, index, self.registers)
-
-
-def _leaves_of(condition: c.Condition, scope: int) -> list[guards.Of]:
-    return [leaf for leaf in guards.leaves(condition) if isinstance(leaf, guards.Of) and leaf.scope == scope]
 
 
 def _named_labels(formula: f.Formula) -> frozenset[str]:

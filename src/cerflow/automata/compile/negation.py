@@ -109,7 +109,7 @@ class ExcludedRuns:
                 continue
             after, writes = self.followed.step(case, _EXCLUDED, sources, run_set)
             asked = reguarded(t, [*case.literals, *guards])
-            yield after.with_states(self.followed.initial), asked.writing(*writes)
+            yield RunSet(after.states | self.followed.initial, after.rows), asked.writing(*writes)
 
 
 #: The states of a run of WITHOUT before its first mark and after its last.

@@ -61,7 +61,9 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             return [(_Seen(True), read.writing(keep))]
         if seen.event:
             return [(seen, _with_values(t, stored))]
-        _refuse_waiting_rows(t, label, scope)
+        if any(_mentions(condition, label, scope) for write in t.writes for condition in write.where):
+            # Rows of a collection cannot wait for an event that decides whether they belong to it.
+            raise waiting_rows(label)
         waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
         if not waiting:
             return [(seen, t)]
@@ -91,22 +93,11 @@ def _with_one(operand: Fragment, label: str) -> Fragment:
 def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:
     """The transition with some `Of` leaves replaced in its atoms and in the conditions of its writes."""
     if any(u in values for write in t.writes for c in write.where for u in leaves(c)):
-        t = replace(t, writes=tuple(_write_with_values(w, values) for w in t.writes))
+        writes = (replace(w, where=tuple(substitute(c, values) for c in w.where)) for w in t.writes)
+        t = replace(t, writes=tuple(writes))
     if not any(u in values for atom in t.atoms for u in leaves(atom)):
         return t
     return guarded(replace(t, atoms=()), [substitute(atom, values) for atom in t.atoms])
-
-
-def _write_with_values(write: Write, values: dict[Expression, Expression]) -> Write:
-    return replace(write, where=tuple(substitute(c, values) for c in write.where))
-
-
-def _refuse_waiting_rows(t: Transition, label: str, scope: int) -> None:
-    """Rows of a collection cannot wait for an event that decides whether they belong to it."""
-    for write in t.writes:
-        for condition in write.where:
-            if _mentions(condition, label, scope):
-                raise waiting_rows(label)
 
 
 def _resolve_in_place(

@@ -36,10 +36,6 @@ class RunSet:
     states: frozenset[int] = frozenset()
     rows: frozenset[int] = frozenset()
 
-    def with_states(self, states: Iterable[int]) -> RunSet:
-        """This set with further states without memory."""
-        return RunSet(self.states | frozenset(states), self.rows)
-
     def within(self, states: frozenset[int]) -> RunSet:
         """The part of this set that is in these states."""
         return RunSet(self.states & states, self.rows & states)

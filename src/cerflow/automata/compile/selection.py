@@ -100,7 +100,7 @@ def preferred(
     name = _ALL if strategy is Strategy.LAST else _EQUAL
     # With NEXT a preferred run stays preferred, wherever it goes.
     overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
-    marked = _marked_with(by)
+    marked: _Counts = (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels))
     order = _order(strategy, marked)
     others_counts, better_from_better, better_from_others = order
     others_matter, better_matter = _rivals_that_matter(fragment, order)
@@ -188,11 +188,6 @@ def _rivals_that_matter(
 
 def _unmarked(t: Transition) -> bool:
     return not t.labels
-
-
-def _marked_with(by: frozenset[str]) -> _Counts:
-    """Whether a transition marks its event, for the order."""
-    return (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels))
 
 
 def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], _Counts], ...]:

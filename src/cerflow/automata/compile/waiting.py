@@ -262,7 +262,9 @@ def postponed(excluded: Fragment, moments: Iterable[frozenset[Reference]], regis
     def steps(here: _State, t: Transition, moment: frozenset[Reference]) -> None:
         _, waiting, has_row = here
         deferred = [(a, defer(a, "", registers)) for a in t.atoms if can_wait(a) and not references(a) <= moment]
-        later = {a: d for a, d in deferred if d.form not in repeated or _is_reduced(d, registers)}
+        later = {
+            a: d for a, d in deferred if d.form not in repeated or d.accumulation(registers) is not Accumulation.SET
+        }
         now = [a for a in t.atoms if a not in later]
         read = replace(t, source=numbers[here], atoms=())
         if t.target in excluded.final:
@@ -289,7 +291,3 @@ def postponed(excluded: Fragment, moments: Iterable[frozenset[Reference]], regis
                 steps(here, t, moment)
     result.transitions = list(when)
     return Postponed(result, when)
-
-
-def _is_reduced(deferred: Deferred, registers: RegisterFile) -> bool:
-    return deferred.accumulation(registers) is not Accumulation.SET

@@ -27,14 +27,11 @@ def growing_collections(transducer: Transducer) -> list[int]:
     asked = [
         number
         for number, register in enumerate(transducer.registers)
-        if register.keeps is Accumulation.SET and not _one_suffices(register)
+        # Of rows that cover one another one suffices.
+        if register.keeps is Accumulation.SET and (len(register.covering) != 1 or register.covering[0] is Operator.EQ)
     ]
     live = transducer.live() if asked else ()
     return [number for number in asked if _grows(transducer, number, live)]
-
-
-def _one_suffices(register: Register) -> bool:
-    return len(register.covering) == 1 and register.covering[0] is not Operator.EQ
 
 
 def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) -> bool:
@@ -46,7 +43,7 @@ def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) 
     for t in kept:
         if component[t.source] == component[t.target]:
             adding, others = back.setdefault(t.source, ({}, {}))
-            (adding if _adds(t, number) else others)[t.test, t.atoms] = t
+            (adding if any(w.register == number for w in t.writes) else others)[t.test, t.atoms] = t
     return any(
         _compatible(t, other) for adding, others in back.values() for t in adding.values() for other in others.values()
     )
@@ -82,10 +79,6 @@ def _components(edges: Sequence[Sequence[int]]) -> list[int]:
 
 def _keeps(t: Transition, register: int) -> bool:
     return not any(w.register == register and w.fresh for w in t.writes)
-
-
-def _adds(t: Transition, register: int) -> bool:
-    return any(w.register == register for w in t.writes)
 
 
 def _compatible(t: Transition, other: Transition) -> bool:

@@ -24,7 +24,7 @@ def simplify(
 ) -> Transducer:
     """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
     divided = (part for t in fragment.transitions for part in _divided(t))
-    possible = [t for t in dict.fromkeys(divided) if not _impossible(t)]
+    possible = [t for t in dict.fromkeys(divided) if not contradicts(conjuncts(t.test))]
     useful = without_dead_states(_beginning_together(fragment.with_transitions(possible)))
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
@@ -61,10 +61,6 @@ def _divided(t: Transition) -> list[Transition]:
                 failing = Not(Satisfied(conjunction(rest)))
                 return [replace(t, test=others, atoms=()), replace(t, test=same, atoms=(failing,))]
     return [t]
-
-
-def _impossible(t: Transition) -> bool:
-    return contradicts(conjuncts(t.test))
 
 
 def _drop_dead_writes(transducer: Transducer) -> Transducer:

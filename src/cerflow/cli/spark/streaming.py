@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cerflow.spark.streaming.checkpoint import Checkpoint
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
-#: The columns of a message of Kafka besides those of its JSON.
-_MESSAGE = ("kafka_value", "kafka_partition", "kafka_offset")
 #: Orders events of equal time by partition and offset.
 _KAFKA_SEQUENCE = "kafka_sequence"
 _STATUS_SECONDS = 0.2
@@ -154,15 +152,14 @@ def _events_in(messages: DataFrame, columns: str, *, whole: bool) -> DataFrame:
     from cerflow.spark.frames.events import CORRUPT
 
     text = F.col("value").cast("string")
-    place = F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset")
-    message = dict(zip(_MESSAGE, (text, F.col("partition"), F.col("offset"))))
-    if not whole:
-        del message[_MESSAGE[0]]
-    return messages.select(
-        F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event"),
-        *(column.alias(name) for name, column in message.items()),
-        place.alias(_KAFKA_SEQUENCE),
-    ).select("event.*", *message, _KAFKA_SEQUENCE)
+    message = {
+        **({"kafka_value": text} if whole else {}),
+        "kafka_partition": F.col("partition"),
+        "kafka_offset": F.col("offset"),
+        _KAFKA_SEQUENCE: F.shiftleft(F.col("partition").cast("bigint"), 48) + F.col("offset"),
+    }
+    event = F.from_json(text, _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT}).alias("event")
+    return messages.select(event, *(column.alias(name) for name, column in message.items())).select("event.*", *message)
 
 
 def _files(

@@ -119,10 +119,11 @@ class RowGroupReader:
         rows = np.flatnonzero(wanted)
         if not len(rows) or not self._has_relevant(head.column(self._scan.type)):
             return
-        if self._ascending(keys[rows] if len(rows) < group.rows else keys):
+        read = keys[rows] if len(rows) < group.rows else keys
+        if (read[1:] >= read[:-1]).all():
             yield from self._streamed(group, file, head, keys, rows)
         else:
-            order = rows[np.argsort(keys[rows], kind="stable")]
+            order = rows[np.argsort(read, kind="stable")]
             whole = self._batch(head, self._read(group, file, self._body))
             yield OrderedBatch(group.place, keys[order], whole.take(array_of_numbers(order)), last=True)
 
@@ -130,10 +131,6 @@ class RowGroupReader:
         """Whether there are events of a relevant type; the dictionary of a group has its types only."""
         wanted = self._scan.types
         return wanted is None or pc.is_in(types.dictionary, value_set=array_of_texts(wanted)).true_count > 0
-
-    @staticmethod
-    def _ascending(keys: Keys) -> bool:
-        return bool((keys[1:] >= keys[:-1]).all())
 
     def _streamed(
         self, group: RowGroup, file: pq.ParquetFile, head: pa.RecordBatch, keys: Keys, rows: Ints
