@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cerflow.spark.job import RunResult, run
     from cerflow.spark.source import CerflowSource, register
     from cerflow.spark.stream_job import stream
+    from cerflow.spark.streaming.checkpoint import StreamStatus
     from cerflow.spark.streaming.running import RunningStream
-    from cerflow.spark.streaming.status import StreamStatus
 
 __all__ = [
     "CerflowSource",
@@ -49,7 +49,7 @@ __getattr__ = imported_later(
         "Input": "cerflow.api.stream_inputs",
         "RunResult": "cerflow.spark.job",
         "RunningStream": "cerflow.spark.streaming.running",
-        "StreamStatus": "cerflow.spark.streaming.status",
+        "StreamStatus": "cerflow.spark.streaming.checkpoint",
         "Streams": "cerflow.api.stream_inputs",
         "bad_records": "cerflow.spark.batch",
         "explain": "cerflow.spark.batch",

@@ -12,9 +12,9 @@ import pytest
 import cerflow
 from cerflow.base.errors import InputError, QueryWarning
 from cerflow.spark import stream as start
+from cerflow.spark.streaming.checkpoint import prometheus_text
 from cerflow.spark.streaming.matching import CHANGELOG
 from cerflow.spark.streaming.processor import with_identifiers
-from cerflow.spark.streaming.status import prometheus_text
 from support.runners import only_deep
 from support.spark.file_streams import LAST, PAIRS, disordered, events, patiently
 from support.spark.results import bag

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 
 from cerflow.automata.compile.sremo.positions import waiting_anywhere
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
-from cerflow.automata.model.fragment import Fragment, check_fragment_size
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from operator import and_, or_
 
-from cerflow.automata.model.fragment import Fragment, track, without_dead_states
-from cerflow.automata.model.registers import RegisterFile, accumulation_for
+from cerflow.automata.model.fragment import Fragment, RegisterFile, accumulation_for, track, without_dead_states
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.base.graphs import gathered, settled_values
 from cerflow.language.condition import Condition, Expression, Not, Some

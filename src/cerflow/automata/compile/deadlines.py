@@ -10,13 +10,13 @@ from cerflow.automata.compile.run_sets import RunSet
 from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick
 from cerflow.automata.model.fragment import (
     Fragment,
+    RegisterFile,
     reachable_states,
     sequence_strictly,
     track,
     union,
     without_dead_states,
 )
-from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base.graphs import grouped
 from cerflow.language.condition import Attribute, Condition, IsNull, Not

@@ -14,8 +14,7 @@ from functools import reduce
 from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
 from cerflow.automata.compile.neighbours import Neighbours, apply_neighbours
 from cerflow.automata.compile.set_conditions import apply_set_atoms
-from cerflow.automata.model.fragment import Fragment, check_fragment_size, union
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, union
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator

@@ -28,6 +28,7 @@ from cerflow.automata.compile.windows import begin_at_once, contiguous, hides_ev
 from cerflow.automata.model.clock import on_events, with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
+    RegisterFile,
     atom,
     iterate,
     iterate_strictly,
@@ -36,7 +37,6 @@ from cerflow.automata.model.fragment import (
     sequence_strictly,
     union,
 )
-from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base.errors import UnsupportedQueryError

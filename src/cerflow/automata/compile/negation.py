@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
 from cerflow.automata.compile.waiting import Reference, postponed, references
-from cerflow.automata.model.fragment import Fragment, reachable_states, track, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, reachable_states, track, without_dead_states
 from cerflow.automata.model.transducer import Transition
 from cerflow.base.graphs import grouped, reached
 

@@ -10,8 +10,7 @@ from collections.abc import Container, Sequence
 from typing import cast
 
 from cerflow.automata.compile.conditions import guarded
-from cerflow.automata.model.fragment import Fragment, track
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.condition import Attribute, Bracket, Condition, Expression, Function, Not, reads_previous

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import guarded, several
 from cerflow.automata.compile.waiting import Deferred, Template, defer, references, waiting_repeatedly, waiting_rows
-from cerflow.automata.model.fragment import Fragment, track
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base.graphs import reached
 from cerflow.language.condition import Condition, Expression

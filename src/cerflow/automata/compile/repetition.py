@@ -9,6 +9,7 @@ from cerflow.automata.compile.deadlines import ending_marked, ends_late, joins_i
 from cerflow.automata.model.clock import with_patience
 from cerflow.automata.model.fragment import (
     Fragment,
+    RegisterFile,
     check_fragment_size,
     iterate,
     iterate_strictly,
@@ -17,7 +18,6 @@ from cerflow.automata.model.fragment import (
     union,
     without_dead_states,
 )
-from cerflow.automata.model.registers import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base import limits
 from cerflow.base.operators import Operator

@@ -15,8 +15,7 @@ from itertools import combinations_with_replacement, permutations
 
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source, every
-from cerflow.automata.model.fragment import Fragment, track, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation

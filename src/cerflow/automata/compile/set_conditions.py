@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.aggregates import Accumulator, accumulator, alone, value_of_no_events
 from cerflow.automata.compile.conditions import Relating, guarded, own_labels
-from cerflow.automata.model.fragment import Fragment, track, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.base.operators import NEGATED, ORDERS, Operator
 from cerflow.language import condition as c

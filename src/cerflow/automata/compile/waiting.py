@@ -12,8 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.conditions import guarded
-from cerflow.automata.model.fragment import Fragment, check_fragment_size, track, with_own_beginning
-from cerflow.automata.model.registers import RegisterFile, accumulation_for
+from cerflow.automata.model.fragment import (
+    Fragment,
+    RegisterFile,
+    accumulation_for,
+    check_fragment_size,
+    track,
+    with_own_beginning,
+)
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
 from cerflow.base.errors import UnsupportedQueryError

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.clock import may_read_events, parted, with_patience
-from cerflow.automata.model.fragment import Fragment, track, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window

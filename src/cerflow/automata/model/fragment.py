@@ -1,6 +1,6 @@
-"""Transducers under construction, and the constructions that disregard guards (P2 Theorem 6.2, App. C.1).
+"""Transducers under construction, their registers, and the constructions that disregard guards.
 
-Every construction owns its operands and may change them.
+These are those of P2 Theorem 6.2, App. C.1. Every construction owns its operands and may change them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,28 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cerflow.automata.model.transducer import Register, Transducer, Transition
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import grouped, on_paths, reached
+from cerflow.base.operators import MIRRORED, Operator
+from cerflow.language.condition import Comparison, Condition, Expression
 from cerflow.language.formula import Window
+from cerflow.language.node import Node, transform
+from cerflow.language.printer import show
+from cerflow.logic.conditions.guards import Shown, Stored
 
 T = TypeVar("T", bound=Hashable)
+
+#: What is kept of many values on one side of a comparison.
+_LEFT = {
+    Operator.LT: Accumulation.MAX,
+    Operator.LE: Accumulation.MAX,
+    Operator.GT: Accumulation.MIN,
+    Operator.GE: Accumulation.MIN,
+    Operator.EQ: Accumulation.SAME,
+}
+_RIGHT = {MIRRORED[operator]: kept for operator, kept in _LEFT.items()}
 
 
 @dataclass
@@ -76,6 +91,50 @@ class Fragment:
         self.final = {q + shift for q in self.final}
         self.transitions = [t.moved(t.source + shift, t.target + shift) for t in self.transitions]
         self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
+
+
+class RegisterFile:
+    """Hands out registers by number."""
+
+    def __init__(self) -> None:
+        self.registers: list[Register] = []
+        #: The fields that hold the time or the position of an event for a condition that waits, as read on it.
+        self.instants: dict[tuple[int, int], Expression] = {}
+
+    def add(self, register: Register) -> int:
+        """The number of a new register."""
+        self.registers.append(register)
+        return len(self.registers) - 1
+
+    def value(self, fields: int, meaning: str, window: Window | None = None) -> int:
+        """The number of a new register for one row of values."""
+        return self.add(Register(Accumulation.VALUE, fields, meaning, window))
+
+    def describe(self, expression: Expression) -> str:
+        """An expression for users, in which each register is shown by its meaning."""
+
+        def name(current: Node) -> Node:
+            if not isinstance(current, Stored):
+                return current
+            register = self.registers[current.register]
+            field = "" if register.fields == 1 else f".{current.field}"
+            return Shown(f"{register.meaning}{field}")
+
+        return show(transform(expression, name))
+
+
+def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulation:
+    """How to keep many rows of some ``units``: a bound or a single value where the atom that reads them allows it.
+
+    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the only unit
+    alone on one side of a comparison needs all values.
+    """
+    if len(units) == 1 and isinstance(atom, Comparison):
+        if atom.left == units[0]:
+            return _LEFT.get(atom.operator, Accumulation.SET)
+        if atom.right == units[0]:
+            return _RIGHT.get(atom.operator, Accumulation.SET)
+    return Accumulation.SET
 
 
 def check_fragment_size(fragment: Fragment, more: int = 0) -> None:

@@ -13,8 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
-from cerflow.automata.model.fragment import Fragment, track, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
 from cerflow.automata.model.transducer import Register, Transition
 from cerflow.language.condition import Condition, Not
 from cerflow.logic.conditions.connectives import TRUE, conjunction

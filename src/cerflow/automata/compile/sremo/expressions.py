@@ -16,8 +16,7 @@ from cerflow.automata.compile.sremo.complement import complement_of, remembers_w
 from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
 from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, refused
 from cerflow.automata.compile.windows import restrict
-from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, without_dead_states
 from cerflow.automata.model.transducer import Transition
 from cerflow.automata.optimise.simplify import merge_transitions
 from cerflow.base.errors import UnsupportedQueryError

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
 from cerflow.language.node import Node, transform

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from cerflow.automata.compile.negation import unless
 from cerflow.automata.compile.products import product_all
-from cerflow.automata.model.fragment import Fragment
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base.complex_events import ComplexEvent

@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from cerflow.automata.compile.automaton import compile_automaton
-from cerflow.automata.model.fragment import Fragment, without_dead_states
-from cerflow.automata.model.registers import RegisterFile
+from cerflow.automata.model.fragment import Fragment, RegisterFile, without_dead_states
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.base.errors import UnsupportedQueryError, expect
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model, State
