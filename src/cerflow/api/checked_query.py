@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.errors import (
-    ArgumentError,
     Located,
     QueryError,
     QueryWarning,
@@ -23,6 +22,7 @@ from cerflow.base.errors import (
     UnsupportedQueryError,
     expect,
     nearest,
+    one_of,
     warn,
 )
 from cerflow.base.operators import Operator
@@ -61,8 +61,7 @@ class CheckedQuery:
         reading: Reading = "second-order",
         language: Language = "ceql",
     ) -> None:
-        if reading not in ("second-order", "first-order"):
-            raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
+        one_of(reading, "reading", "second-order", "first-order")
         if isinstance(tree, FormulaExpr | SremoExpr):
             tree = tree.tree
         expect(tree, (Select, Formula, Sremo), "a Query is made of a tree; cerflow.parse reads a text")

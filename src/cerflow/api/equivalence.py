@@ -16,7 +16,7 @@ import pyarrow as pa
 from cerflow.api.query import Query, Reading
 from cerflow.api.reference import is_detected
 from cerflow.base import limits
-from cerflow.base.errors import ArgumentError, QueryError, UnsupportedQueryError
+from cerflow.base.errors import ArgumentError, QueryError, UnsupportedQueryError, one_of
 from cerflow.base.schema import Schema
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.given import formula_tree
@@ -229,8 +229,7 @@ def _compared(
     output: Output = "labels",
     reading: Reading = "second-order",
 ) -> Answer:
-    if output not in ("labels", "positions"):
-        raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")
+    one_of(output, "output", "labels", "positions")
     (first, _, one), (second, _, other) = (_formula(given, reading, schema) for given in (f, g))
     if output == "positions" or "first-order" in (one, other):
         first, second = positions_alone(first), positions_alone(second)

@@ -20,6 +20,7 @@ from cerflow.base.errors import (
     ArgumentError,
     Located,
     at_least_one,
+    one_of,
 )
 from cerflow.base.event_tables import supposed, to_table, unknown_types
 from cerflow.base.schema import Schema
@@ -62,11 +63,9 @@ def parse(text: str, *, language: Language = "ceql", reading: Reading = "second-
     only use well-formed variables, and a variable bound twice along a sequence never matches (P1 §3, §5). Raises
     `QuerySyntaxError` if the text is not in the language, `QueryError` if names do not fit; both say where.
     """
-    if language == "sremo":
-        return Query(parse_sremo(text), text=text, reading=reading, language=language)
-    if language != "ceql":
-        raise ArgumentError(f"language must be 'ceql' or 'sremo', not {language!r}")
-    return Query(parse_query(text), text=text, reading=reading)
+    one_of(language, "language", "ceql", "sremo")
+    tree = parse_sremo(text) if language == "sremo" else parse_query(text)
+    return Query(tree, text=text, reading=reading, language=language)
 
 
 class Query(CheckedQuery):
@@ -124,12 +123,11 @@ class Query(CheckedQuery):
         `PictureError` if the picture would be too large, and for automata `UnsupportedQueryError` if the engine cannot
         evaluate the query and `PictureError` if the layout engine is not installed (the extra ``cerflow[pictures]``).
         """
+        one_of(drawing, "drawing", "automaton", "boxes")
         if drawing == "boxes":
             from cerflow.look.pictures.formula_svg import formula_svg
 
             return formula_svg(self.written, theme=theme)
-        if drawing != "automaton":
-            raise ArgumentError(f"drawing must be 'automaton' or 'boxes', not {drawing!r}")
         from cerflow.automata.model.diagrams import transducer_diagram
 
         with Located(self.text):
@@ -207,8 +205,7 @@ class Query(CheckedQuery):
         from cerflow.engine.recognize.planning import limit_of
         from cerflow.engine.results.report import Report
 
-        if runner not in ("engine", "semantics"):
-            raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+        one_of(runner, "runner", "engine", "semantics")
         threads = at_least_one(threads, "threads")
         table = to_table(events, needed=columns_named(self._tree, type, time, stream, sequence))
         if unknown_types(table):

@@ -265,6 +265,13 @@ def at_least_one(given: object, what: str) -> int:
     return number
 
 
+def one_of(given: object, what: str, *choices: str) -> None:
+    """Raise `ArgumentError` for an argument that is none of some choices; ``what`` names it."""
+    if given not in choices:
+        *others, last = map(repr, choices)
+        raise ArgumentError(f"{what} must be {', '.join(others)} or {last}, not {given!r}")
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun in the right form; the plural is regular unless given."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

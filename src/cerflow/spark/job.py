@@ -13,7 +13,7 @@ from pyspark.sql.types import DoubleType
 
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
-from cerflow.base.errors import ArgumentError, BadRecordError, InputError
+from cerflow.base.errors import ArgumentError, BadRecordError, InputError, one_of
 from cerflow.base.schema import Schema
 from cerflow.spark.batch import MatchArguments, bad_records, match
 from cerflow.spark.failures import own_errors_raised
@@ -121,8 +121,7 @@ def _letters_mode(
     mode: OutputMode, given: OutputMode | None, on_bad_record: str, dead_letter: str | None, output: str
 ) -> OutputMode:
     """How the dead letters are written; raises ValueError for arguments that do not go together."""
-    if on_bad_record not in ("fail", "skip", "dead-letter"):
-        raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
+    one_of(on_bad_record, "on_bad_record", "fail", "skip", "dead-letter")
     if (dead_letter is not None) != (on_bad_record == "dead-letter"):
         raise ArgumentError("on_bad_record='dead-letter' and a path dead_letter go together")
     if dead_letter is not None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
-from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError
+from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError, one_of
 from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
 from cerflow.language.parser import duration_in_microseconds
@@ -144,10 +144,8 @@ def _checked_output(
         for name in ("kafka.bootstrap.servers", "topic"):
             if name not in (options or {}):
                 raise ArgumentError(f"format='kafka' needs options with '{name}'")
-    if on_bad_record not in ("fail", "skip", "dead-letter"):
-        raise ArgumentError(f"on_bad_record must be 'fail', 'skip' or 'dead-letter', not {on_bad_record!r}")
-    if late not in ("drop", "fail", "dead-letter"):
-        raise ArgumentError(f"late must be 'drop', 'fail' or 'dead-letter', not {late!r}")
+    one_of(on_bad_record, "on_bad_record", "fail", "skip", "dead-letter")
+    one_of(late, "late", "drop", "fail", "dead-letter")
     if (dead_letter is not None) != ("dead-letter" in (on_bad_record, late)):
         raise ArgumentError("a path dead_letter goes together with on_bad_record='dead-letter' or late='dead-letter'")
     return StreamOutput(output, format, dict(options or {}), dead_letter)

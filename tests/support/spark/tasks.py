@@ -23,11 +23,10 @@ from cerflow.engine.slices.by_keys import (
     slices_by_key,
 )
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
+from cerflow.spark.frames.axis import ROW_BITS, Axis, bounds_of, rows_of_column
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.slice_tasks import OwnSlices
-from cerflow.spark.placing.survey import bounds_of
 
 
 class Simulation:
@@ -77,10 +76,10 @@ class Simulation:
         match self.window:
             case DurationWindow():
                 known = np.unique(np.concatenate([pieces.low, pieces.high])) if self.late else None
-                return Lookback(partial(first_in_time, partial(self.axis.bounds, self.window)), known)
+                return Lookback(partial(first_in_time, self.axis.bounds(self.window)), known)
             case CountWindow(events=events):
                 return Lookback(partial(first_in_count, events, pieces))
-        return Lookback(partial(first_in_attribute, bounds_of(self.window, self.events), pieces))
+        return Lookback(partial(first_in_attribute, bounds_of(self.window, self.window.attribute, self.schema), pieces))
 
     def run(self, task, rows, batch):
         """The matches of a task, given its rows in batches."""

@@ -15,7 +15,6 @@ from cerflow.api.programs.recognizer import ProgramRecognizer, merged_events
 from cerflow.api.query import Language, Query, Runner, parse
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base.errors import (
-    ArgumentError,
     Located,
     QueryError,
     QuerySyntaxError,
@@ -24,6 +23,7 @@ from cerflow.base.errors import (
     at_least_one,
     expect,
     nearest,
+    one_of,
 )
 from cerflow.base.event_tables import to_table, unknown_types
 from cerflow.base.schema import Schema
@@ -151,8 +151,7 @@ class Program:
         deadline. If no column distinguishes streams, the names of streams that are not defined mean the input; raises
         `InputError` if a statement that reads a definition has several of them.
         """
-        if runner not in ("engine", "semantics"):
-            raise ArgumentError(f"runner must be 'engine' or 'semantics', not {runner!r}")
+        one_of(runner, "runner", "engine", "semantics")
         threads = at_least_one(threads, "threads")
         table = to_table(events, needed=columns_wanted([self.tree], sequence, roles))
         if unknown_types(table):

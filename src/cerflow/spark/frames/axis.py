@@ -20,7 +20,7 @@ from cerflow.base.units import DAY, TimeUnit
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
-from cerflow.engine.slices.by_keys import GREATEST, LEAST
+from cerflow.engine.slices.by_keys import GREATEST, LEAST, Bounds
 from cerflow.language.formula import DurationWindow, Window
 
 #: An identifier of a row has the number of its partition in the upper bits, that of the row there in the lower ones.
@@ -40,6 +40,18 @@ def rows_of_column(name: str, column: pa.Array | pa.ChunkedArray, schema: Schema
     array = one_array(column)
     batch = pa.RecordBatch.from_arrays([array], names=[name])
     return BatchRows(batch, schema, np.arange(len(array)), finest_unit(schema))
+
+
+def bounds_of(window: Window, name: str, schema: Schema) -> Bounds:
+    """The bounds of a window on a column for measures, by the engine's own arithmetic."""
+    kind = schema.kind(name)
+    plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, schema.columns.field(name).type)
+
+    def bound(found: Ints) -> Ints:
+        column = array_of_numbers(floats_of(found) if kind is ValueKind.FLOAT else found).cast(plain)
+        return bounds(window, rows_of_column(name, column, schema), schema)
+
+    return bound
 
 
 class Axis:
@@ -71,11 +83,9 @@ class Axis:
             return identifiers
         return measures(_TIME, rows_of_column("time", column, self._given), self._given)
 
-    def bounds(self, window: Window, keys: Ints) -> Ints:
-        """For each key the greatest one outside of a window of time that ends there."""
-        values = floats_of(keys) if self.data_type == DoubleType() else keys
-        column = array_of_numbers(values).cast(self._plain.columns.field("time").type)
-        return bounds(window, rows_of_column("time", column, self._plain), self._plain)
+    def bounds(self, window: DurationWindow) -> Bounds:
+        """For keys the greatest ones outside of a window of time that ends there."""
+        return bounds_of(window, "time", self._plain)
 
     def compared(self, column: Column) -> Column:
         """The values of a column as they are compared with `literals`."""

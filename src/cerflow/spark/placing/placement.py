@@ -17,7 +17,7 @@ from cerflow.base.errors import counted
 from cerflow.engine.slices import by_keys
 from cerflow.engine.slices.by_keys import LEAST, Lookback, Pieces, Slice, slices_at_home, slices_by_key
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import Axis, exact
+from cerflow.spark.frames.axis import Axis, bounds_of, exact
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing import survey
@@ -151,13 +151,15 @@ class _Placing:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
-            inside = partial(by_keys.first_in_time, partial(self._axis.bounds, window))
+            inside = partial(by_keys.first_in_time, self._axis.bounds(window))
             late = self._plan.division.late
             return Lookback(inside, np.unique(np.concatenate([pieces.low, pieces.high, keys])) if late else None)
         if isinstance(window, CountWindow):
             return Lookback(partial(by_keys.first_in_count, window.events, pieces))
         assert isinstance(window, AttributeWindow)
-        return Lookback(partial(by_keys.first_in_attribute, survey.bounds_of(window, self._events), pieces))
+        return Lookback(
+            partial(by_keys.first_in_attribute, bounds_of(window, window.attribute, self._plan.schema), pieces)
+        )
 
     def _at_home(self, pieces: Pieces) -> Placement | None:
         """Slices where they are, and those between them; None if these would have too many events."""

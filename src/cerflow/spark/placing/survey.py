@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType
@@ -18,9 +17,9 @@ from pyspark.sql.types import LongType
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.schema import ValueKind
-from cerflow.engine.evaluate.measures import bounds, floats_of, measures
+from cerflow.engine.evaluate.measures import measures
 from cerflow.engine.layout import NULL
-from cerflow.engine.slices.by_keys import Bounds, Pieces
+from cerflow.engine.slices.by_keys import Pieces
 from cerflow.language.formula import AttributeWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, with_number_of_cuts
@@ -136,18 +135,6 @@ class Surveyor:
             )
         number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
         return Pieces(number, low, high, count, measured, valid)
-
-
-def bounds_of(window: AttributeWindow, events: EventColumns) -> Bounds:
-    """The bounds of a window on an attribute for measures, by the engine's own arithmetic."""
-    schema = events.schema
-    kind = schema.kind(window.attribute)
-
-    def bound(found: Ints) -> Ints:
-        array = pa.array(floats_of(found) if kind is ValueKind.FLOAT else found)
-        return bounds(window, rows_of_column(window.attribute, array, schema), schema)
-
-    return bound
 
 
 def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:

@@ -23,7 +23,15 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 from cerflow.api.programs.program import read_query
 from cerflow.api.query import Query
 from cerflow.automata.compile.deadlines import waits_for_time
-from cerflow.base.errors import ArgumentError, InputError, QueryWarning, UnsupportedQueryError, at_least_one, warn
+from cerflow.base.errors import (
+    ArgumentError,
+    InputError,
+    QueryWarning,
+    UnsupportedQueryError,
+    at_least_one,
+    one_of,
+    warn,
+)
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, ValueKind
 from cerflow.base.units import DAY
@@ -74,8 +82,7 @@ def match_stream(
     ahead: timedelta | str | None,
 ) -> DataFrame:
     """The matches of a plan in a streaming DataFrame, as `cerflow.spark.match` describes them."""
-    if late not in ("drop", "fail"):
-        raise ArgumentError(f"late must be 'drop' or 'fail', not {late!r}")
+    one_of(late, "late", "drop", "fail")
     check_spark()
     name, provider = PROVIDER
     if df.sparkSession.conf.get(name, None) != provider:
