@@ -20,7 +20,7 @@ from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.files.blocks import cut_file, has_quotes, read_blocks
 from cerflow.files.encodings import FilePart
-from cerflow.files.input_plans import FileSurvey, InputPlan, survey, survey_of_pieces
+from cerflow.files.input_plans import FileSurvey, SplitRows, survey, survey_of_pieces
 from cerflow.files.reading import InputsPlan
 from cerflow.files.sources import InputFormat, Source
 from cerflow.spark.frames.schemas import column_of, declared, spark_schema
@@ -90,8 +90,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
     pieces = _pieces(spark, read.inputs)
     found = _each(spark, pieces, lambda piece: survey(read.inputs[piece[0]], columns, piece[1]))
     surveys: list[list[FileSurvey]] = [[] for _ in read.inputs]
-    # Each piece with its plan, the number of rows before its file, and the number before it in the file.
-    todo: list[tuple[FilePart, InputPlan, int, int]] = []
+    # Each piece with the number of its input, the number of rows before its file, and the number before it in the file.
     places: list[tuple[int, FilePart, int, int]] = []
     rows = 0
     for (number, _), of_file in groupby(zip(pieces, found), lambda one: (one[0][0], one[0][1].path)):
@@ -102,27 +101,28 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
             rows += each.rows
         surveys[number].append(survey_of_pieces(surveyed))
     plan = InputsPlan.of(read.inputs, columns, surveys, read.named)
-    todo = [(content, plan.plans[number], begin, before) for number, content, begin, before in places]
     struct, schema = declared(plan.schema)
-    doubtful = [one for one in todo if not one[1].clean]
+    doubtful = [one for one in places if not plan.plans[one[0]].clean]
     refused = pa.unify_schemas([one.refused for one in plan.plans])
 
-    def use(batches: _Batches) -> _Batches:
-        for number in _numbers(batches):
-            content, own, begin, before = todo[number]
+    def split(places: Sequence[tuple[int, FilePart, int, int]], batches: _Batches) -> Iterator[tuple[SplitRows, str]]:
+        """The rows of the pieces whose numbers come, and the names of their files."""
+        for place in _numbers(batches):
+            number, content, begin, before = places[place]
+            own = plan.plans[number]
             for block in read_blocks(own.one.events, content, own.as_text):
-                table = plan.part(own, block.behind(before), begin, content.name).table
-                yield from _batches(fitted_table(table, schema, content.name))
+                yield plan.part(own, block.behind(before), begin, content.name), content.name
+
+    def use(batches: _Batches) -> _Batches:
+        for part, name in split(places, batches):
+            yield from _batches(fitted_table(part.table, schema, name))
 
     def refuse(batches: _Batches) -> _Batches:
-        for number in _numbers(batches):
-            content, own, begin, before = doubtful[number]
-            for block in read_blocks(own.one.events, content, own.as_text):
-                part = plan.part(own, block.behind(before), begin, content.name)
-                if part.refused is not None:
-                    yield from _batches(fitted_table(part.refused, refused, content.name))
+        for part, name in split(doubtful, batches):
+            if part.refused is not None:
+                yield from _batches(fitted_table(part.refused, refused, name))
 
-    events = _tasks(spark, len(todo)).mapInArrow(use, struct) if struct.names else spark.range(0).select()
+    events = _tasks(spark, len(places)).mapInArrow(use, struct) if struct.names else spark.range(0).select()
     bad = _tasks(spark, len(doubtful)).mapInArrow(refuse, spark_schema(refused)) if doubtful else None
     return SparkEvents(events, bad, rows, plan.stream, columns.schema(schema, plan.stream), plan.remarks)
 
