@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import InputError
+from cerflow.files import blocks, conversion
 from cerflow.files import column_types as looks
-from cerflow.files import conversion, csv_blocks
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
@@ -65,7 +65,7 @@ def test_with_and_without_a_look_at_the_bytes(tmp_path_factory, column, before, 
     path.write_text("type,v,w\n" + "".join(f"A,{value},{k}\n" for k, value in enumerate(column)), encoding="utf-8")
     quick = read(path, uses, declared)
     with pytest.MonkeyPatch.context() as patch:
-        for module in (conversion, looks, csv_blocks):
+        for module in (conversion, looks, blocks):
             patch.setattr(module, "byte_range", lambda _: (0, 255), raising=False)
             patch.setattr(module, "is_plain", lambda _: False, raising=False)
             patch.setattr(module, "times_of_one_form", lambda _: None, raising=False)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cerflow.base import limits
 from cerflow.files import raw_rows
-from cerflow.files.csv_blocks import csv_blocks
+from cerflow.files.blocks import csv_blocks
 from cerflow.files.encodings import FilePart, utf8_of
 from support.runners import examples
 

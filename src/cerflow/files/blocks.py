@@ -1,12 +1,15 @@
 """The blocks of rows of a file of any format; values in directory names become additional columns.
 
-Large files of text are cut into pieces that can be read in parallel: at line ends, if these are row ends.
+The columns of CSV are all text: a header, then a row a line or, within quotes, several. An empty field is null, ``""``
+is an empty string, and blank lines are not rows. Large files of text are cut into pieces that can be read in parallel:
+at line ends, if these are row ends.
 """
 
 from __future__ import annotations
 
 import codecs
 import mmap
+import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -17,27 +20,30 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.orc
 import pyarrow.parquet
 
 from cerflow.base import limits
+from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError
-from cerflow.files.csv_blocks import csv_blocks
-from cerflow.files.encodings import FilePart
+from cerflow.files import encodings as e
+from cerflow.files.conversion import byte_range
 from cerflow.files.json_blocks import json_blocks
-from cerflow.files.raw_rows import Block
+from cerflow.files.raw_rows import Block, Malformed, RowPieces, end_of_rows, header_of
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values, refuse_double
 
 
-def contents(source: Source) -> list[FilePart]:
+def contents(source: Source) -> list[e.FilePart]:
     """The files of a source; what comes by standard input is read."""
     if source.files:
-        return [FilePart(file) for file in source.files]
-    return [FilePart(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
+        return [e.FilePart(file) for file in source.files]
+    return [e.FilePart(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
 
 
 def read_blocks(
-    source: Source, content: FilePart, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
+    source: Source, content: e.FilePart, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
 ) -> Iterator[Block]:
     """The rows of a file, in order.
 
@@ -77,7 +83,7 @@ def reading(name: object, kind: InputFormat) -> Iterator[None]:
 
 
 def _blocks(
-    source: Source, content: FilePart, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
+    source: Source, content: e.FilePart, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
 ) -> Iterator[Block]:
     if source.format is InputFormat.CSV:
         yield from csv_blocks(content, source.encoding)
@@ -92,12 +98,12 @@ def _blocks(
         yield Block(table, np.arange(len(table)))
 
 
-def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[FilePart, list[str] | None], pa.Table]]:
+def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[e.FilePart, list[str] | None], pa.Table]]:
     """The columns of a Parquet or ORC file, the number of its row groups or stripes, and what reads some of them."""
     if source.format is InputFormat.PARQUET:
         parquet = pyarrow.parquet.ParquetFile(file)
 
-        def read_groups(content: FilePart, names: list[str] | None) -> pa.Table:
+        def read_groups(content: e.FilePart, names: list[str] | None) -> pa.Table:
             if content.end is None:
                 return parquet.read(names)
             return parquet.read_row_groups(range(content.begin, content.end), names)
@@ -105,7 +111,7 @@ def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[FilePa
         return parquet.schema_arrow, parquet.num_row_groups, read_groups
     orc = pyarrow.orc.ORCFile(file)
 
-    def read_stripes(content: FilePart, names: list[str] | None) -> pa.Table:
+    def read_stripes(content: e.FilePart, names: list[str] | None) -> pa.Table:
         if content.end is None:
             return orc.read(names or None)
         stripes = [orc.read_stripe(number, names or None) for number in range(content.begin, content.end)]
@@ -114,21 +120,21 @@ def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[FilePa
     return orc.schema, orc.nstripes, read_stripes
 
 
-def cut_file(source: Source, file: Path) -> list[FilePart]:
+def cut_file(source: Source, file: Path) -> list[e.FilePart]:
     """A file in pieces of whole rows, or as a whole if it is small or cannot be cut.
 
     Files that are compressed, in another encoding than UTF-8, or a JSON array cannot be cut. If `has_quotes` of any
     piece of CSV, rows may have line breaks in them, and the file must be read as a whole.
     """
     size = file.stat().st_size
-    whole = [FilePart(file)]
+    whole = [e.FilePart(file)]
     if size <= limits.FILE_PIECE_BYTES:
         return whole
     if not source.has_no_schema:
         with reading(file, source.format):
             number = _opened(source, str(file))[1]
         cuts = [*range(0, number, max(1, number * limits.FILE_PIECE_BYTES // size)), number]
-        return [FilePart(file, a, b) for a, b in pairwise(cuts)] or whole
+        return [e.FilePart(file, a, b) for a, b in pairwise(cuts)] or whole
     if source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
         return whole
     with file.open("rb") as stream:
@@ -137,10 +143,10 @@ def cut_file(source: Source, file: Path) -> list[FilePart]:
             return whole
         places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
         cuts = [0, *(_line_after(stream, place) for place in places), size]
-    return [FilePart(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
+    return [e.FilePart(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
 
 
-def has_quotes(piece: FilePart) -> bool:
+def has_quotes(piece: e.FilePart) -> bool:
     """Whether there is a quotation mark in a piece of a file."""
     with open(str(piece.path), "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data.find(b'"', piece.begin, piece.end or len(data)) >= 0
@@ -163,3 +169,84 @@ def _line_after(stream: BinaryIO, place: int) -> int:
     while (line := stream.readline(limits.READ_BYTES)) and not line.endswith(b"\n"):
         pass
     return stream.tell()
+
+
+def csv_blocks(content: e.FilePart, encoding: str) -> Iterator[Block]:
+    """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
+    advice = e.wrong_encoding(content, encoding)
+    problem = f"of {content.name} is not {encoding}"
+    names: list[str] = []
+    pieces = RowPieces(content, encoding, "csv")
+    for piece in pieces:
+        begin = 0
+        if not names and piece.strip(b"\r\n"):
+            begin = len(header_of(piece))
+            try:
+                names = _read_csv(piece[:begin]).column_names
+            except pa.ArrowInvalid as error:
+                # It has a quotation mark that is not closed.
+                raise pieces.too_long() from error
+            if any(re.search(e.MARKS, one) for one in names):
+                raise pieces.error(f"the header is not {encoding}; {advice}")
+            double = next((n for n in names if names.count(n) > 1), None)
+            if double is not None:
+                raise pieces.error(f"the header has the column '{double}' more than once")
+        rows = piece[begin:]
+        if names and rows.strip(b"\r\n"):
+            block = _csv_block(rows, names, pieces.done, problem, advice)
+            pieces.done += len(block.rows) + len(block.malformed)
+            yield block
+    if names and not pieces.done:
+        yield Block(pa.table({name: pa.array([], pa.string()) for name in names}), np.array([], np.int64))
+
+
+def _read_csv(data: bytes, names: list[str] | None = None, refuse: Any = None) -> pa.Table:
+    return pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        # Rows are only numbered when they are read by one thread.
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        # Only an empty field is null: the word NA may be a name.
+        pyarrow.csv.ConvertOptions(
+            check_utf8=False,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            column_types=dict.fromkeys(names or (), pa.string()),
+        ),
+    )
+
+
+def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice: str) -> Block:
+    malformed: list[Malformed] = []
+
+    def refuse(row: Any) -> str:
+        reason = f"{row.actual_columns} fields where {row.expected_columns} are expected"
+        malformed.append((number + row.number - 1, e.readable_text(row.text), reason))
+        return "skip"
+
+    table = _read_csv(data, names, refuse)
+    rows = np.arange(number, number + len(table) + len(malformed))
+    rows = np.setdiff1d(rows, [row for row, _, _ in malformed]) if malformed else rows
+    columns: dict[str, pa.Array] = {}
+    spoilt: dict[int, list[str]] = {}
+    for name, column in zip(names, table.columns):
+        columns[name], wrong = _checked(one_array(column))
+        for place in wrong:
+            spoilt.setdefault(place, []).append(f"{name} {problem}: '{columns[name][place].as_py()}'; {advice}")
+    last = columns[names[-1]][-1].as_py() if len(table) else None
+    open_ended = last is not None and ("\n" in last or "\r" in last) and end_of_rows(data) < len(data)
+    if open_ended and not data.rstrip(b"\r\n").endswith(b'"'):
+        spoilt.setdefault(len(table) - 1, []).append("a quotation mark is opened and never closed")
+    return Block(pa.table(columns), rows, spoilt, malformed)
+
+
+def _checked(column: pa.Array) -> tuple[pa.Array, list[int]]:
+    """Text, and the places of what could not be decoded (which is shown as it can be)."""
+    # Nearly always a look at the bytes is enough.
+    if byte_range(column)[1] < e.MARK_BYTES[0]:
+        return column, []
+    wrong = np.flatnonzero(pc.match_substring_regex(column, e.MARKS).fill_null(False).to_numpy(zero_copy_only=False))
+    if not len(wrong):
+        return column, []
+    return pa.array([v if v is None else e.readable_text(v) for v in column.to_pylist()], pa.string()), wrong.tolist()
