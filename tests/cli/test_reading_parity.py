@@ -20,8 +20,8 @@ from cerflow.cli.options import ColumnOptions, InputOptions
 from cerflow.cli.spark.reading import read_frame
 from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import InputPlan, survey, survey_file, survey_of_pieces, texts
+from cerflow.files.raw_rows import FilePart
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
 LINES = b'{"type":"A","v":1}\n{"type":"B","v":2}\n'

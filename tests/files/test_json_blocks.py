@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.files import json_blocks as blocks
-from cerflow.files.encodings import FilePart
+from cerflow.files.raw_rows import FilePart
 from support.runners import examples
 
 SCALARS = st.one_of(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cerflow.base import limits
 from cerflow.files import raw_rows
 from cerflow.files.blocks import csv_blocks
-from cerflow.files.encodings import FilePart, utf8_of
+from cerflow.files.raw_rows import FilePart, utf8_of
 from support.runners import examples
 
 FIELDS = st.sampled_from(

@@ -17,9 +17,8 @@ from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import NoValueFitsError
-from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import ColumnRoles, SplitRows, survey
-from cerflow.files.raw_rows import RowPieces
+from cerflow.files.raw_rows import FilePart, RowPieces
 from cerflow.files.reading import InputsPlan
 from cerflow.files.sources import Source
 

@@ -28,23 +28,22 @@ import pyarrow.parquet
 from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError
-from cerflow.files import encodings as e
+from cerflow.files import raw_rows as raw
 from cerflow.files.conversion import byte_range
 from cerflow.files.json_blocks import json_blocks
-from cerflow.files.raw_rows import Block, Malformed, RowPieces, end_of_rows, header_of
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values, refuse_double
 
 
-def contents(source: Source) -> list[e.FilePart]:
+def contents(source: Source) -> list[raw.FilePart]:
     """The files of a source; what comes by standard input is read."""
     if source.files:
-        return [e.FilePart(file) for file in source.files]
-    return [e.FilePart(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
+        return [raw.FilePart(file) for file in source.files]
+    return [raw.FilePart(data=list(iter(lambda: sys.stdin.buffer.read(limits.READ_BYTES), b"")))]
 
 
 def read_blocks(
-    source: Source, content: e.FilePart, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
-) -> Iterator[Block]:
+    source: Source, content: raw.FilePart, as_text: Collection[str] = (), only: Callable[[pa.Field], bool] | None = None
+) -> Iterator[raw.Block]:
     """The rows of a file, in order.
 
     CSV has columns of text; of JSON values in the columns ``as_text`` are JSON text, unless they are strings; of
@@ -83,8 +82,8 @@ def reading(name: object, kind: InputFormat) -> Iterator[None]:
 
 
 def _blocks(
-    source: Source, content: e.FilePart, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
-) -> Iterator[Block]:
+    source: Source, content: raw.FilePart, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
+) -> Iterator[raw.Block]:
     if source.format is InputFormat.CSV:
         yield from csv_blocks(content, source.encoding)
     elif source.format is InputFormat.JSON:
@@ -95,15 +94,15 @@ def _blocks(
         )
         names = None if only is None else [field.name for field in schema if only(field)]
         table = read(content, names)
-        yield Block(table, np.arange(len(table)))
+        yield raw.Block(table, np.arange(len(table)))
 
 
-def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[e.FilePart, list[str] | None], pa.Table]]:
+def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[raw.FilePart, list[str] | None], pa.Table]]:
     """The columns of a Parquet or ORC file, the number of its row groups or stripes, and what reads some of them."""
     if source.format is InputFormat.PARQUET:
         parquet = pyarrow.parquet.ParquetFile(file)
 
-        def read_groups(content: e.FilePart, names: list[str] | None) -> pa.Table:
+        def read_groups(content: raw.FilePart, names: list[str] | None) -> pa.Table:
             if content.end is None:
                 return parquet.read(names)
             return parquet.read_row_groups(range(content.begin, content.end), names)
@@ -111,7 +110,7 @@ def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[e.File
         return parquet.schema_arrow, parquet.num_row_groups, read_groups
     orc = pyarrow.orc.ORCFile(file)
 
-    def read_stripes(content: e.FilePart, names: list[str] | None) -> pa.Table:
+    def read_stripes(content: raw.FilePart, names: list[str] | None) -> pa.Table:
         if content.end is None:
             return orc.read(names or None)
         stripes = [orc.read_stripe(number, names or None) for number in range(content.begin, content.end)]
@@ -120,21 +119,21 @@ def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[e.File
     return orc.schema, orc.nstripes, read_stripes
 
 
-def cut_file(source: Source, file: Path) -> list[e.FilePart]:
+def cut_file(source: Source, file: Path) -> list[raw.FilePart]:
     """A file in pieces of whole rows, or as a whole if it is small or cannot be cut.
 
     Files that are compressed, in another encoding than UTF-8, or a JSON array cannot be cut. If `has_quotes` of any
     piece of CSV, rows may have line breaks in them, and the file must be read as a whole.
     """
     size = file.stat().st_size
-    whole = [e.FilePart(file)]
+    whole = [raw.FilePart(file)]
     if size <= limits.FILE_PIECE_BYTES:
         return whole
     if not source.has_no_schema:
         with reading(file, source.format):
             number = _opened(source, str(file))[1]
         cuts = [*range(0, number, max(1, number * limits.FILE_PIECE_BYTES // size)), number]
-        return [e.FilePart(file, a, b) for a, b in pairwise(cuts)] or whole
+        return [raw.FilePart(file, a, b) for a, b in pairwise(cuts)] or whole
     if source.encoding != "utf-8" or file.suffix.lower() in COMPRESSIONS:
         return whole
     with file.open("rb") as stream:
@@ -143,10 +142,10 @@ def cut_file(source: Source, file: Path) -> list[e.FilePart]:
             return whole
         places = range(limits.FILE_PIECE_BYTES, size, limits.FILE_PIECE_BYTES)
         cuts = [0, *(_line_after(stream, place) for place in places), size]
-    return [e.FilePart(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
+    return [raw.FilePart(file, a, b, head if a else b"") for a, b in pairwise(cuts) if a < b]
 
 
-def has_quotes(piece: e.FilePart) -> bool:
+def has_quotes(piece: raw.FilePart) -> bool:
     """Whether there is a quotation mark in a piece of a file."""
     with open(str(piece.path), "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         return data.find(b'"', piece.begin, piece.end or len(data)) >= 0
@@ -171,22 +170,22 @@ def _line_after(stream: BinaryIO, place: int) -> int:
     return stream.tell()
 
 
-def csv_blocks(content: e.FilePart, encoding: str) -> Iterator[Block]:
+def csv_blocks(content: raw.FilePart, encoding: str) -> Iterator[raw.Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
-    advice = e.wrong_encoding(content, encoding)
+    advice = raw.wrong_encoding(content, encoding)
     problem = f"of {content.name} is not {encoding}"
     names: list[str] = []
-    pieces = RowPieces(content, encoding, "csv")
+    pieces = raw.RowPieces(content, encoding, "csv")
     for piece in pieces:
         begin = 0
         if not names and piece.strip(b"\r\n"):
-            begin = len(header_of(piece))
+            begin = len(raw.header_of(piece))
             try:
                 names = _read_csv(piece[:begin]).column_names
             except pa.ArrowInvalid as error:
                 # It has a quotation mark that is not closed.
                 raise pieces.too_long() from error
-            if any(re.search(e.MARKS, one) for one in names):
+            if any(re.search(raw.MARKS, one) for one in names):
                 raise pieces.error(f"the header is not {encoding}; {advice}")
             double = next((n for n in names if names.count(n) > 1), None)
             if double is not None:
@@ -197,7 +196,7 @@ def csv_blocks(content: e.FilePart, encoding: str) -> Iterator[Block]:
             pieces.done += len(block.rows) + len(block.malformed)
             yield block
     if names and not pieces.done:
-        yield Block(pa.table({name: pa.array([], pa.string()) for name in names}), np.array([], np.int64))
+        yield raw.Block(pa.table({name: pa.array([], pa.string()) for name in names}), np.array([], np.int64))
 
 
 def _read_csv(data: bytes, names: list[str] | None = None, refuse: Any = None) -> pa.Table:
@@ -217,12 +216,12 @@ def _read_csv(data: bytes, names: list[str] | None = None, refuse: Any = None) -
     )
 
 
-def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice: str) -> Block:
-    malformed: list[Malformed] = []
+def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice: str) -> raw.Block:
+    malformed: list[raw.Malformed] = []
 
     def refuse(row: Any) -> str:
         reason = f"{row.actual_columns} fields where {row.expected_columns} are expected"
-        malformed.append((number + row.number - 1, e.readable_text(row.text), reason))
+        malformed.append((number + row.number - 1, raw.readable_text(row.text), reason))
         return "skip"
 
     table = _read_csv(data, names, refuse)
@@ -235,18 +234,18 @@ def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice:
         for place in wrong:
             spoilt.setdefault(place, []).append(f"{name} {problem}: '{columns[name][place].as_py()}'; {advice}")
     last = columns[names[-1]][-1].as_py() if len(table) else None
-    open_ended = last is not None and ("\n" in last or "\r" in last) and end_of_rows(data) < len(data)
+    open_ended = last is not None and ("\n" in last or "\r" in last) and raw.end_of_rows(data) < len(data)
     if open_ended and not data.rstrip(b"\r\n").endswith(b'"'):
         spoilt.setdefault(len(table) - 1, []).append("a quotation mark is opened and never closed")
-    return Block(pa.table(columns), rows, spoilt, malformed)
+    return raw.Block(pa.table(columns), rows, spoilt, malformed)
 
 
 def _checked(column: pa.Array) -> tuple[pa.Array, list[int]]:
     """Text, and the places of what could not be decoded (which is shown as it can be)."""
     # Nearly always a look at the bytes is enough.
-    if byte_range(column)[1] < e.MARK_BYTES[0]:
+    if byte_range(column)[1] < raw.MARK_BYTES[0]:
         return column, []
-    wrong = np.flatnonzero(pc.match_substring_regex(column, e.MARKS).fill_null(False).to_numpy(zero_copy_only=False))
+    wrong = np.flatnonzero(pc.match_substring_regex(column, raw.MARKS).fill_null(False).to_numpy(zero_copy_only=False))
     if not len(wrong):
         return column, []
-    return pa.array([v if v is None else e.readable_text(v) for v in column.to_pylist()], pa.string()), wrong.tolist()
+    return pa.array([v if v is None else raw.readable_text(v) for v in column.to_pylist()], pa.string()), wrong.tolist()

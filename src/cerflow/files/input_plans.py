@@ -24,8 +24,7 @@ from cerflow.base.units import TimeUnit
 from cerflow.files.blocks import read_blocks, schema_of_file
 from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
 from cerflow.files.conversion import converted, is_text, plain_text
-from cerflow.files.encodings import FilePart
-from cerflow.files.raw_rows import Block
+from cerflow.files.raw_rows import Block, FilePart
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.logic.analysis.columns import ColumnUsage
 

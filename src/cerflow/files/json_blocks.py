@@ -19,12 +19,11 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from cerflow.base import limits
-from cerflow.files import encodings as e
-from cerflow.files.raw_rows import Block, Malformed, RowPieces
+from cerflow.files import raw_rows as raw
 
 _SPACE = re.compile("[ \t\r\n]*")
 _BRACKETS = re.compile(r"[\[\]{}]")
-_WRONG = re.compile(e.MARKS)
+_WRONG = re.compile(raw.MARKS)
 #: An escape that may be half of a character.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]..")
 _STRINGS = re.compile(r'"(?:[^"\\]|\\.)*"?', re.DOTALL)
@@ -35,14 +34,14 @@ _LONGEST = 308
 _DEEP = f"brackets are nested more than {limits.JSON_DEPTH} deep"
 
 
-def json_blocks(content: e.FilePart, encoding: str, as_text: Collection[str]) -> Iterator[Block]:
+def json_blocks(content: raw.FilePart, encoding: str, as_text: Collection[str]) -> Iterator[raw.Block]:
     """The blocks of a file; none if it is empty.
 
     Values in the columns ``as_text`` are JSON text, unless they are strings. Raises InputError for a broken array, and
     for lines and arrays that are too long.
     """
-    problem = f"{content.name} is not {encoding} there; {e.wrong_encoding(content, encoding)}"
-    pieces = RowPieces(content, encoding, "json")
+    problem = f"{content.name} is not {encoding} there; {raw.wrong_encoding(content, encoding)}"
+    pieces = raw.RowPieces(content, encoding, "json")
     for piece in pieces:
         # Only line feeds and carriage returns end lines; others may stand in strings.
         lines = (
@@ -53,7 +52,7 @@ def json_blocks(content: e.FilePart, encoding: str, as_text: Collection[str]) ->
             pieces.done += len(lines)
 
 
-def _items(data: bytes, pieces: RowPieces) -> list[bytes]:
+def _items(data: bytes, pieces: raw.RowPieces) -> list[bytes]:
     """The values of an array, each as a line; raises InputError if it is broken."""
     text = data.decode()
     found: list[bytes] = []
@@ -82,14 +81,14 @@ def _items(data: bytes, pieces: RowPieces) -> list[bytes]:
     return found
 
 
-def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: str) -> Block:
+def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: str) -> raw.Block:
     """The rows in these texts."""
     table = _by_arrow(b"\n".join(lines), as_text)
     if table is not None:
-        return Block(table, np.arange(number, number + len(lines)))
+        return raw.Block(table, np.arange(number, number + len(lines)))
     found: list[dict[str, Any]] = []
     rows: list[int] = []
-    malformed: list[Malformed] = []
+    malformed: list[raw.Malformed] = []
     for row, line in enumerate(lines, number):
         text = line.decode()
         try:
@@ -99,10 +98,10 @@ def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: s
             said = str(error)
             if isinstance(error, json.JSONDecodeError):
                 said = f"not JSON: {error.msg}, at character {error.pos}"
-            malformed.append((row, e.readable_text(text), said))
+            malformed.append((row, raw.readable_text(text), said))
     names = dict.fromkeys(name for row_found in found for name in row_found)
     columns = {name: _column([row_found.get(name) for row_found in found], name in as_text) for name in names}
-    return Block(pa.table(columns), np.array(rows, np.int64), malformed=malformed)
+    return raw.Block(pa.table(columns), np.array(rows, np.int64), malformed=malformed)
 
 
 def _row(text: str, problem: str) -> dict[str, Any]:
@@ -168,7 +167,7 @@ def _by_arrow(data: bytes, as_text: Collection[str]) -> pa.Table | None:
     named = np.all(signs[begins + 1] == ord('"')) or np.all(np.logical_or.reduceat(signs == ord('"'), begins))
     if not named:
         return None  # an object without names
-    if e.MARK_BYTES in data or b"NaN" in data or b"Inf" in data or _has_long_numbers(data):
+    if raw.MARK_BYTES in data or b"NaN" in data or b"Inf" in data or _has_long_numbers(data):
         return None
     try:
         table = _arrow_table(data)

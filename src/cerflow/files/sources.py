@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from cerflow.base.errors import InputError
-from cerflow.files.encodings import encoding_named
+from cerflow.files.raw_rows import encoding_named
 
 STANDARD_INPUT = "-"
 

@@ -23,7 +23,7 @@ from cerflow.base.schema import Schema
 from cerflow.base.units import TimeUnit
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.files.blocks import read_blocks, schema_of_file
-from cerflow.files.encodings import FilePart
+from cerflow.files.raw_rows import FilePart
 from cerflow.files.reading import read_events
 from cerflow.files.sources import Source, source_of
 from cerflow.look.studying.wording import shown_time

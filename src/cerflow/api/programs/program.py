@@ -96,7 +96,7 @@ class Program:
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """A picture of the streams and the statements that read them; for ``theme`` and errors see `Query.to_svg`."""
-        from cerflow.api.programs.explanation import program_diagram
+        from cerflow.api.programs.studied import program_diagram
 
         return picture(program_diagram(self.queries), "svg", title="program", theme=theme)
 
@@ -297,7 +297,7 @@ class Program:
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
         """Which statement reads which, and each of them as `Query.explain` explains it."""
-        from cerflow.api.programs.explanation import explain_program
+        from cerflow.api.programs.studied import explain_program
 
         schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         return explain_program(self.queries, schemas, format)

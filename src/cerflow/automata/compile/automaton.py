@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cerflow.automata.compile.sremo.positions import waiting_anywhere
-from cerflow.automata.compile.sremo.terminals import with_empty_registers
+from cerflow.automata.compile.sremo.terminals import waiting_anywhere, with_empty_registers
 from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.automaton import AutomatonFormula, State, closed

@@ -19,8 +19,8 @@ from cerflow.api.stream_inputs import Input, fitted_table
 from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.files.blocks import cut_file, has_quotes, read_blocks
-from cerflow.files.encodings import FilePart
 from cerflow.files.input_plans import FileSurvey, SplitRows, survey, survey_of_pieces
+from cerflow.files.raw_rows import FilePart
 from cerflow.files.reading import InputsPlan
 from cerflow.files.sources import InputFormat, Source
 from cerflow.spark.frames.schemas import column_of, declared, spark_schema

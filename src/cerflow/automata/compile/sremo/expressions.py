@@ -13,8 +13,17 @@ from dataclasses import dataclass, replace
 
 from cerflow.automata.compile.products import both
 from cerflow.automata.compile.sremo.complement import complement_of, remembers_without_end
-from cerflow.automata.compile.sremo.positions import START, Held, Positions, restricted, waiting_anywhere
-from cerflow.automata.compile.sremo.terminals import Place, Places, guards_of, refused
+from cerflow.automata.compile.sremo.terminals import (
+    START,
+    Held,
+    Place,
+    Places,
+    Positions,
+    guards_of,
+    refused,
+    restricted,
+    waiting_anywhere,
+)
 from cerflow.automata.compile.windows import restrict
 from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, without_dead_states
 from cerflow.automata.model.transducer import Transition
