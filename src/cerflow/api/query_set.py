@@ -110,8 +110,9 @@ class QuerySet(Mapping[str, Query]):
         schema = schema_of(table.schema, **roles)
         schema = schema.lacking(set[str]().union(*(labels_beside_types(query.tree) for query in self.values())), table)
         plans = self._plans(schema, None, positions)
+        times = extent(table, schema)
         for query in self.values():
-            query.warn_of_times(schema, extent(table, schema))
+            query.warn_of_times(schema, times)
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
         table, numbers = valid_in_order(table, checker, sequence)

@@ -39,7 +39,7 @@ def holding(schema: Schema, selects: Iterable[Select]) -> Schema:
     schema = schema.reading(name for _, found in reads for name in found)
     held: dict[str, int] = {}
     for select, found in reads:
-        found |= set(readable(schema)) if shows_events(select) else set()
+        found |= frozenset(readable(schema)) if shows_events(select) else frozenset()
         held.update(dict.fromkeys(found - held.keys(), MOST))
         for key in select.partition:
             if schema.key_kind(key) is ValueKind.FLOAT:

@@ -30,7 +30,7 @@ from cerflow.engine.recognize.transaction import Changing, StateBefore
 from cerflow.engine.scan.absence import Absence
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
-from cerflow.engine.state.memory import Memory
+from cerflow.engine.state.memory import Memory, first_occupied
 from cerflow.engine.state.room import kept_arrays
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
@@ -84,7 +84,6 @@ class Machine:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
         self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
-        self.memory = Memory(self.tables)
         #: The ticks and pauses that are read besides events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
         #: The sessions of keys; None if there are none, or the kernel tells them apart.
@@ -108,6 +107,15 @@ class Machine:
         self._greatest: Ints | None = None
 
     @cached_property
+    def memory(self) -> Memory:
+        """Made for the first event that the automaton reads; many rules of a large set have none."""
+        return Memory(self.tables)
+
+    def _occupied(self) -> int:
+        """The states in which runs may be; see `Memory.occupied`."""
+        return self.memory.occupied if "memory" in vars(self) else first_occupied(self.tables)
+
+    @cached_property
     def singles(self) -> SingleEvents:
         """The object that prepares single events."""
         return SingleEvents(self.plan, self.tables, self.reader.evaluation)
@@ -127,7 +135,7 @@ class Machine:
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
         own = exported if exported is not None and rows is whole else ExportedBatch(rows)
-        occupied = cache(lambda: self.memory.occupied)
+        occupied = cache(self._occupied)
         scan = self.reader.choose_scan(own, rows.num_rows, occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
         asks = scan.follows or (scan.flows and rows.num_rows >= limits.NARROWED_ROWS)

@@ -170,8 +170,7 @@ def find_absences(
     count = batch.num_rows
     if count < limits.NARROWED_ROWS or room.unfound:
         return None
-    room.room_for_guards(count)
-    room.room_for_slots(count)
+    room.room_for_rows(count, "guards", "slot_of")
     found, told, opening = np.empty((count, 4), np.int32), [0] * 5, (1 << len(how.opening)) - 1
 
     def find() -> int:

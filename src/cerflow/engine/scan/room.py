@@ -70,13 +70,17 @@ class ScanRoom:
         self.arrays = self.arrays._replace(**arrays)
         self.shared.hold(self.arrays)
 
-    def use(self, name: str, *shape: int) -> None:
-        """Give an array of which nothing outlasts a batch this shape, in room that the scans of a recogniser share."""
-        size, now = prod(shape), getattr(self.arrays, name)
-        room = self.lent.get(name)
-        if room is None or len(room) < size:
-            room = self.lent[name] = np.empty(size, now.dtype)
-        self.hold(**{name: room[:size].reshape(shape)})
+    def use(self, **shapes: tuple[int, ...]) -> None:
+        """Give arrays of which nothing outlasts a batch these shapes, in room that the scans of a recogniser share."""
+        used = {}
+        for name, shape in shapes.items():
+            size, now = prod(shape), getattr(self.arrays, name)
+            room = self.lent.get(name)
+            if room is None or len(room) < size:
+                room = self.lent[name] = np.empty(size, now.dtype)
+            used[name] = room[:size].reshape(shape)
+        if used:
+            self.hold(**used)
 
     def make_room(self, events: int) -> None:
         """Make room for this many events; those found so far stay."""
@@ -90,20 +94,15 @@ class ScanRoom:
             self.events = self.events._replace(ranks=old.ranks)
             self.shared.hold(self.events)
 
-    def room_for_guards(self, count: int) -> None:
-        """Make room for the guards of this many rows; the kernels read 64 at a time."""
-        if max(count, layout.BLOCK) + 64 > len(self.arrays.guards):
-            self.use("guards", 64 + max(layout.BLOCK, 1 << (count - 1).bit_length()))
-
-    def room_for_slots(self, count: int) -> None:
-        """Make room for the keys of this many rows."""
-        if count > len(self.arrays.slot_of):
-            self.use("slot_of", 1 << (count - 1).bit_length())
+    def room_for_rows(self, count: int, *names: str) -> None:
+        """Make room in the arrays of these ``names`` for as many rows; of guards the kernels read 64 at a time."""
+        most = (64 + max(layout.BLOCK, 1 << (count - 1).bit_length()),)
+        self.use(**{name: most for name in names if max(count, layout.BLOCK) + 64 > len(getattr(self.arrays, name))})
 
     def room_for_candidates(self, count: int) -> None:
         """Make room for this many candidates."""
         if count > len(self.arrays.candidates):
-            self.use("candidates", 1 << (count - 1).bit_length(), layout.CANDIDATE_WORDS)
+            self.use(candidates=(1 << (count - 1).bit_length(), layout.CANDIDATE_WORDS))
 
     def begin_groups(self, most: int, key: int) -> None:
         """Forget all keys that have numbers, with room for this many, or for all entries of a ``key`` that is text."""
@@ -114,11 +113,10 @@ class ScanRoom:
             most = 1
         if key == layout.HASHED_KEYS and most > len(arrays.members):
             room = 1 << most.bit_length()
-            self.use("members", room, arrays.members.shape[1])
-            self.use("slots", 2 * room)
+            self.use(members=(room, arrays.members.shape[1]), slots=(2 * room,))
             most = room - 1
         if most >= len(arrays.groups):
-            self.use("groups", most + 1, layout.GROUP_WORDS)
+            self.use(groups=(most + 1, layout.GROUP_WORDS))
         self.control[layout.GROUPS] = 0
         self.arrays.slots.fill(0)
 

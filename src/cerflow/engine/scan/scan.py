@@ -47,7 +47,8 @@ class BatchScan:
     """
 
     def __init__(self, tables: TransducerTables, program: ScanProgram, whole: BatchScan | None = None) -> None:
-        self.whole = whole or self
+        #: The one given; a scan that held itself would outlast its recogniser.
+        self._of_any_type = whole
         #: The tables of the recogniser.
         self.tables = tables
         self.program = program
@@ -86,7 +87,7 @@ class BatchScan:
         ]
         self._decisions = self._begin_deciding()
         self._decisions.explore(limits.SCAN_EXPLORED)
-        self._share(ScanRoom(first_arrays(tables, program, texts, self._decisions), entries, self._room_for))
+        self._share(ScanRoom(first_arrays(tables, program, texts, self._decisions), entries, self._events_for()))
         #: Whether the states matter in which runs may be before a batch.
         self.follows = self.room.control[layout.FOLLOWS] == 1
         #: The same for runs that pass through the batch, or keys.
@@ -103,17 +104,22 @@ class BatchScan:
         self._schema: pa.Schema | None = None
         self._know_effects()
 
+    @property
+    def whole(self) -> BatchScan:
+        """The scan for batches with events of any type."""
+        return self._of_any_type or self
+
     def fresh(self, tables: TransducerTables | None = None) -> BatchScan:
         """The same scan for another recogniser, if this one has read no batch; with fresh `tables`, or these."""
         other = copy(self)
         other.tables = tables = tables or self.tables.fresh()
-        other.whole = other if self.whole is self else self.whole.fresh(tables)
+        other._of_any_type = None if self._of_any_type is None else self._of_any_type.fresh(tables)
         other._decisions = self._decisions.fresh(tables)
         other._effects_of = tables.relevant
         changed = {name: getattr(self.room.arrays, name).copy() for name in _CHANGED}
         arrays = self.room.arrays._replace(**changed)
         texts = [text.fresh(own, tables.strings) for text, own in zip(self.room.texts, arrays.texts)]
-        other._share(ScanRoom(arrays, texts, other._room_for))
+        other._share(ScanRoom(arrays, texts, other._events_for()))
         return other
 
     def _share(self, room: ScanRoom) -> None:
@@ -261,8 +267,8 @@ class BatchScan:
             else:
                 self.room.resume(reason, batch)
 
-    def _room_for(self, events: int) -> EventArrays:
-        return room_for(self.tables, events, windowed=self._windowed, narrowed=self._narrowed)
+    def _events_for(self) -> Callable[[int], EventArrays]:
+        return partial(room_for, self.tables, windowed=self._windowed, narrowed=self._narrowed)
 
     def _rest_if_kept(self) -> None:
         """Read the next batches whole if most relevant rows of this one are left."""

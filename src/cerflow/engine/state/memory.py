@@ -186,11 +186,12 @@ class Memory:
     def occupied(self) -> int:
         """The states in which runs may be, as bits; -1 (all) unless a state alone describes a run."""
         tables = self._tables
-        if tables.grouped or tables.transducer.states > layout.STATE_BITS:
+        first = first_occupied(tables)
+        if tables.grouped or first == -1:
             return -1
         partitions = int(self.state.counters[layout.N_PARTITIONS]) if tables.partitioned else 1
         filled = np.flatnonzero((self.state.heads[:partitions, :-1] >= 0).any(axis=0))
-        return sum(1 << q for q in {*filled.tolist(), *tables.transducer.initial})
+        return sum(1 << q for q in filled.tolist()) | first
 
     def live_positions(self, bound: int) -> Ints:
         """The positions of all events that may still be part of a match that is reported."""
@@ -314,3 +315,10 @@ def _power(least: int, at_least: int) -> int:
     while at_least < least:
         at_least *= 2
     return at_least
+
+
+def first_occupied(tables: TransducerTables) -> int:
+    """The states in which runs may be before the first event, as bits; -1 (all) if there are too many states."""
+    if tables.transducer.states > layout.STATE_BITS:
+        return -1
+    return sum(1 << q for q in tables.transducer.initial)

@@ -7,6 +7,7 @@ text, and a stray word in a column that is compared with a number spoils its row
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from cerflow.base.nested import is_nested, root_of
 from cerflow.base.schema import ValueKind
@@ -16,6 +17,9 @@ from cerflow.language.node import Node, walk
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Regular, possible_fields
 from cerflow.logic.analysis.demands import KindDemands
+
+#: Of so many trees the names are remembered, as each batch of a set of queries asks for those of all.
+_REMEMBERED = 1024
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class ColumnUsage:
     names: frozenset[str] = field(default=frozenset(), compare=False)
 
 
-def attributes_in(tree: Node) -> set[str]:
+@lru_cache(_REMEMBERED)
+def attributes_in(tree: Node) -> frozenset[str]:
     """The attributes that a tree reads: in conditions, expressions and windows, as keys, and nested ones as results."""
     found = set()
     for node in walk(tree):
@@ -48,7 +53,7 @@ def attributes_in(tree: Node) -> set[str]:
             found.add(node.attribute)
         elif isinstance(node, LabelItem):
             found.update(filter(is_nested, node.attributes or ()))
-    return found
+    return frozenset(found)
 
 
 def columns_named(tree: Node, *roles: object) -> set[str] | None:
@@ -56,16 +61,23 @@ def columns_named(tree: Node, *roles: object) -> set[str] | None:
 
     Roles that are not names are left to whoever checks the arguments, and may be fields of the columns named here.
     """
-    found = attributes_in(tree)
+    reported = _reported_in(tree)
+    if reported is None:
+        return None
+    found = attributes_in(tree) | reported
     for role in roles:
         if isinstance(role, str):
             found |= {role, role.partition(".")[0]}
-    for node in walk(tree):
-        if isinstance(node, c.LabelReference):
-            return None  # a predicate gets whole events
-        if isinstance(node, LabelItem):
-            found.update(node.attributes or ())
     return set(map(root_of, found))
+
+
+@lru_cache(_REMEMBERED)
+def _reported_in(tree: Node) -> frozenset[str] | None:
+    """The attributes that a query reports by their names; None if a predicate gets whole events."""
+    nodes = list(walk(tree))
+    if any(isinstance(node, c.LabelReference) for node in nodes):
+        return None
+    return frozenset(name for node in nodes if isinstance(node, LabelItem) for name in node.attributes or ())
 
 
 def columns_by_type(tree: Node) -> dict[str, frozenset[str] | None]:
