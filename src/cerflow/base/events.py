@@ -204,6 +204,11 @@ def microseconds_since_epoch(moment: datetime.datetime) -> int:
     return (moment - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
+def moment_at(microseconds: int) -> datetime.datetime:
+    """The moment so long after the epoch; raises `OverflowError` beyond the years 1 to 9999."""
+    return _EPOCH + datetime.timedelta(microseconds=microseconds)
+
+
 def raw_time(value: Value) -> int | float | Fraction:
     """A time as events have it: a number as it is, a timestamp in microseconds since the epoch, exactly."""
     if isinstance(value, datetime.datetime):

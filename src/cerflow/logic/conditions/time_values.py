@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from cerflow.base.errors import InputError
-from cerflow.base.events import microseconds_since_epoch, parsed_moment
+from cerflow.base.events import microseconds_since_epoch, moment_at, parsed_moment
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT
 
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def microseconds_of(value: datetime | timedelta) -> int:
@@ -51,7 +50,7 @@ def duration_of(microseconds: int | None) -> timedelta | None:
 
 def moment_of(microseconds: int) -> datetime | None:
     """The timestamp of this many microseconds since 1970, None beyond the years 1 to 9999."""
-    return _EPOCH + timedelta(microseconds=microseconds) if FIRST_MOMENT <= microseconds <= LAST_MOMENT else None
+    return moment_at(microseconds) if FIRST_MOMENT <= microseconds <= LAST_MOMENT else None
 
 
 def whole_number(value: float) -> int | None:

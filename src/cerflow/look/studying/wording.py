@@ -10,7 +10,7 @@ from cerflow.automata.model.diagrams import show_condition
 from cerflow.automata.model.runs import Content, Memory
 from cerflow.automata.model.transducer import Register
 from cerflow.base.errors import dotted
-from cerflow.base.events import Event, Value
+from cerflow.base.events import Event, Value, moment_at
 from cerflow.base.graphs import gathered
 from cerflow.base.units import PER_SECOND, TimeUnit, since_1970
 from cerflow.language.condition import Attribute, Condition
@@ -19,8 +19,6 @@ from cerflow.logic.conditions.guards import Stored, StreamTest, TypeTest
 
 #: A time in the unit of a stream.
 Time = int | float | Fraction
-
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def sentence(text: object) -> str:
@@ -53,7 +51,7 @@ def shown_time(value: object, unit: TimeUnit | None = None) -> str:
         seconds = value / PER_SECOND[unit or "ms"]
         if not since_1970(seconds):
             return shown_duration(value, unit)
-        value = _EPOCH + datetime.timedelta(seconds=seconds)
+        value = moment_at(0) + datetime.timedelta(seconds=seconds)
     return shown_value(value)
 
 
@@ -101,7 +99,7 @@ def shown_memory(memory: Memory, registers: Sequence[Register]) -> tuple[tuple[s
 def time_of(time: Time, events: Sequence[Event]) -> Value:
     """A raw time as conditions see it: a timestamp where the times of events are timestamps."""
     if events and events[0].moment is not None:
-        return _EPOCH + datetime.timedelta(microseconds=int(time))
+        return moment_at(int(time))
     return int(time) if time == int(time) else float(time)
 
 

@@ -18,13 +18,12 @@ from itertools import count, pairwise
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.base.events import microseconds_since_epoch, parsed_moment
+from cerflow.base.events import microseconds_since_epoch, moment_at, parsed_moment
 from cerflow.base.graphs import reached
 from cerflow.base.text_patterns import MANY, tokens
 from cerflow.base.units import DAY, MICROSECONDS
 from cerflow.language.lexicon import LARGEST_INTEGER
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 #: The first and last moments there are, in microseconds.
 MOMENT_LIMITS = tuple(
     microseconds_since_epoch(datetime.datetime(*day, tzinfo=datetime.UTC)) for day in ((1, 1, 2), (9999, 12, 30))
@@ -105,11 +104,6 @@ def candidate_moments(constants: Iterable[str], many: int, unit: int = 1) -> lis
 
 
 _YEAR_2000 = 10_957 * DAY
-
-
-def moment_at(microseconds: int) -> datetime.datetime:
-    """The moment so long after the beginning of 1970."""
-    return _EPOCH + datetime.timedelta(microseconds=microseconds)
 
 
 def moment_unit(arrow: pa.DataType | None) -> int:

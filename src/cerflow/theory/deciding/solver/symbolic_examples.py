@@ -11,9 +11,9 @@ from typing import Any
 
 import z3
 
-from cerflow.base.events import Value
+from cerflow.base.events import Value, moment_at
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.theory.deciding.samples import floats, fresh_word, integers, moment_at, place_of, strings_between
+from cerflow.theory.deciding.samples import floats, fresh_word, integers, place_of, strings_between
 from cerflow.theory.deciding.solver.symbolic_values import TEXTS_BETWEEN, SymbolicEvent, SymbolicValues, Term, ValueSort
 
 
