@@ -206,7 +206,7 @@ def _remove(file: Path | None) -> None:
         file.unlink(missing_ok=True)
 
 
-_PAGE = """<!doctype html>
+_MANUAL_PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -238,4 +238,4 @@ def manual() -> str:
     extras = ["tables", "fenced-code-blocks", "header-ids"]
     # A head of a table that says nothing is a cell like others.
     found = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", str(markdown2.markdown(text, extras=extras)))
-    return _PAGE.replace("%s", found)
+    return _MANUAL_PAGE.replace("%s", found)
