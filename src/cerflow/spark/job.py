@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Unpack
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -102,19 +102,23 @@ def run(
     compiled = without_definitions(query)
     time, stream = arguments.get("time"), arguments.get("stream")
     schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
-    counter = _RecordCounter(compiled.plan(schema).schema)
+    events = EventColumns(compiled.plan(schema).schema)
+    counts = _Counts()
     if dead_letter is not None and not kept:
         seen = Observation()
-        bad = bad_records(counter.observed(df, seen), type=type, time=time, stream=stream, query=compiled)
+        # The counts are right, as no shuffle follows in the same job.
+        read = events.renamed(df).observe(seen, *_counted(events)).toDF(*df.columns)
+        bad = bad_records(read, type=type, time=time, stream=stream, query=compiled)
         writing.write_frame(bad, dead_letter, format=format, mode=letters, options=options)
-        counter.take(writing.observed(seen, dead_letter))
+        counts = _Counts.of(writing.observed(seen, dead_letter), events)
     elif count_events:
-        counter.count(df)
-        if counter.bad and on_bad_record == "fail":
+        (row,) = events.renamed(df).agg(*_counted(events)).collect()
+        counts = _Counts.of(row.asDict(), events)
+        if counts.bad and on_bad_record == "fail":
             _refuse(bad_records(df, type=type, time=time, stream=stream, query=compiled))
-    compiled.warn_of_times(counter.schema, counter.times)
+    compiled.warn_of_times(events.schema, counts.times)
     matches = writing.write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
-    return RunResult(matches, counter.valid, counter.bad, counter.reasons, clock.perf_counter() - started)
+    return RunResult(matches, counts.valid, counts.bad, counts.reasons, clock.perf_counter() - started)
 
 
 def _letters_mode(
@@ -136,44 +140,32 @@ def _letters_mode(
     return "append" if mode == "overwrite-partitions" else mode
 
 
-class _RecordCounter:
-    """Counts the events of a DataFrame: all events, and for each reason those that cannot be used."""
+@dataclass(frozen=True)
+class _Counts:
+    """The numbers of events that can be used, and that cannot, also by reason; the least and the greatest time."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
-        self._events = EventColumns(schema)
-        self._texts = list(self._events.reasons())
-        self.times: tuple[float | None, float | None] = (None, None)
-        self.valid: int | None = None
-        self.bad: int | None = None
-        self.reasons: dict[str, int] = {}
+    valid: int | None = None
+    bad: int | None = None
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    times: tuple[float | None, float | None] = (None, None)
 
-    def _counted(self) -> list[Column]:
-        """The counts, and the least and the greatest time, if these are numbers."""
-        events, schema = self._events, self.schema
-        reason = events.reason()
-        found = [F.count_if(reason == F.lit(text)).alias(f"bad{k}") for k, text in enumerate(self._texts)]
-        if schema.time is not None and schema.counts_time:
-            time = F.when(events.valid(), F.col(events.plain(schema.time)).cast(DoubleType()))
-            found += [F.min(time).alias("least"), F.max(time).alias("greatest")]
-        return [F.count(F.lit(1)).alias("all"), *found]
+    @classmethod
+    def of(cls, found: Mapping[str, int], events: EventColumns) -> _Counts:
+        """The values of the columns `_counted`."""
+        counts = {text: found[f"bad{k}"] for k, text in enumerate(events.reasons())}
+        bad = sum(counts.values())
+        reasons = {text: count for text, count in counts.items() if count}
+        return cls(found["all"] - bad, bad, reasons, (found.get("least"), found.get("greatest")))
 
-    def count(self, df: DataFrame) -> None:
-        """Count by a job that reads the columns for type and time."""
-        (row,) = self._events.renamed(df).agg(*self._counted()).collect()
-        self.take(row.asDict())
 
-    def observed(self, df: DataFrame, seen: Observation) -> DataFrame:
-        """The DataFrame, whose rows are counted when it is read; right if no shuffle follows in the same job."""
-        return self._events.renamed(df).observe(seen, *self._counted()).toDF(*df.columns)
-
-    def take(self, found: Mapping[str, int]) -> None:
-        """Remember counts."""
-        counts = {text: found[f"bad{k}"] for k, text in enumerate(self._texts)}
-        self.reasons = {text: count for text, count in counts.items() if count}
-        self.bad = sum(counts.values())
-        self.valid = found["all"] - self.bad
-        self.times = (found.get("least"), found.get("greatest"))
+def _counted(events: EventColumns) -> list[Column]:
+    """The counts of all events, and of those that cannot be used, by reason; and the times, if these are numbers."""
+    schema, reason = events.schema, events.reason()
+    found = [F.count_if(reason == F.lit(text)).alias(f"bad{k}") for k, text in enumerate(events.reasons())]
+    if schema.time is not None and schema.counts_time:
+        time = F.when(events.valid(), F.col(events.plain(schema.time)).cast(DoubleType()))
+        found += [F.min(time).alias("least"), F.max(time).alias("greatest")]
+    return [F.count(F.lit(1)).alias("all"), *found]
 
 
 def _refuse(bad: DataFrame) -> None:

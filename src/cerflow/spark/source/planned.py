@@ -46,7 +46,7 @@ from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of
 from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import Options
 from cerflow.spark.source.row_groups import Scan
-from cerflow.spark.source.task import NumberedTasks, Task, Work
+from cerflow.spark.source.task import Task, Work, matches_of_tasks
 
 _INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
 #: Bytes that a value is taken to need, at most.
@@ -79,7 +79,7 @@ class Planned:
         """The matches as a DataFrame."""
         work, tasks = self.packed()
         numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
-        return numbers.mapInArrow(NumberedTasks(work, tasks), self.schema)
+        return numbers.mapInArrow(partial(matches_of_tasks, work, tasks), self.schema)
 
     def packed(self) -> tuple[bytes, list[bytes]]:
         """The work, and each task of it, as they travel."""

@@ -162,18 +162,13 @@ def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
     return matches_in(pickle.loads(work), pickle.loads(task))
 
 
-@dataclass(frozen=True)
-class NumberedTasks:
-    """A function for `mapInArrow` over numbers of tasks: the matches of one after the other."""
-
-    work: bytes
-    tasks: Sequence[bytes]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The matches of the tasks whose numbers come."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from matches_of(self.work, self.tasks[number])
+def matches_of_tasks(
+    work: bytes, tasks: Sequence[bytes], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The matches of the tasks whose numbers come, one after the other, for `mapInArrow`."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from matches_of(work, tasks[number])
 
 
 def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
