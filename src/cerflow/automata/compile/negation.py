@@ -87,8 +87,7 @@ class ExcludedRuns:
         self._asked = _asked(excluded)
         self._when: dict[Transition, set[frozenset[Reference]]] | None = None
         if self._asked:
-            waiting = postponed(excluded, moments, registers)
-            excluded, self._when = waiting.fragment, waiting.when
+            excluded, self._when = postponed(excluded, moments, registers)
         self.followed = FollowedRuns(excluded, registers, alone=True, comes_later=lambda leaf: leaf.scope == read.scope)
 
     def seen(self, before: frozenset[Reference], t: Transition) -> frozenset[Reference]:

@@ -25,33 +25,22 @@ def both(left: Fragment, right: Fragment) -> Fragment:
 
 def both_in_time(left: Fragment, right: Fragment) -> Fragment:
     """The same where an operand may end with a tick: the other one may have ended before, with no event in between."""
-    first, second = _held(left), _held(right)
+    (first, *over), (second, *done) = _held(left), _held(right)
 
     def ends(p: int, q: int) -> bool:
-        return (p == first.ended and q in second) or (q == second.ended and p in first)
+        return (p == over[0] and q in done) or (q == done[0] and p in over)
 
     starts = [(p, q) for p in left.initial for q in right.initial]
-    return _product(first.fragment, second.fragment, starts, lambda a, b: a if a == b else None, ends)
+    return _product(first, second, starts, lambda a, b: a if a == b else None, ends)
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A fragment with a state for a run that has just ended, and one for a run that did, but for ticks and pauses."""
-
-    fragment: Fragment
-    ended: int
-    waits: int
-
-    def __contains__(self, state: int) -> bool:
-        return state in (self.ended, self.waits)
-
-
-def _held(operand: Fragment) -> _Held:
+def _held(operand: Fragment) -> tuple[Fragment, int, int]:
+    """A fragment, its state for a run that has just ended, and that for one that did, but for ticks and pauses."""
     endings = list(operand.endings())
     ended, waits = operand.add_state(), operand.add_state()
     added = [t.moved(t.source, ended) for t in endings]
     added += [Transition(q, waits, thing) for q in (ended, waits) for thing in (TICK, PAUSE)]
-    return _Held(operand.with_transitions([*operand.transitions, *added]), ended, waits)
+    return operand.with_transitions([*operand.transitions, *added]), ended, waits
 
 
 def product_all(left: Fragment, right: Fragment) -> Fragment:

@@ -219,23 +219,16 @@ def waiting_repeatedly(
 # -- excluded parts -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Postponed:
-    """An excluded part whose runs keep what conditions on other events need.
-
-    ``when`` says of each transition with which events read it may be taken, those of the same moment included.
-    """
-
-    fragment: Fragment
-    when: dict[Transition, set[frozenset[Reference]]]
-
-
 #: A state, the conditions that wait there, and whether any has waited before: then the run has a row.
 _State = tuple[int, frozenset[Template], bool]
 
 
-def postponed(excluded: Fragment, moments: Iterable[frozenset[Reference]], registers: RegisterFile) -> Postponed:
+def postponed(
+    excluded: Fragment, moments: Iterable[frozenset[Reference]], registers: RegisterFile
+) -> tuple[Fragment, dict[Transition, set[frozenset[Reference]]]]:
     """The runs of an excluded part, where conditions on events wait until these are read or the run ends.
+
+    Also, for each transition, with which events read it may be taken, those of the same moment included.
 
     ``moments`` are the sets of events that may have been read. Conditions that would have to keep any number of values
     for one run do not wait.
@@ -296,4 +289,4 @@ def postponed(excluded: Fragment, moments: Iterable[frozenset[Reference]], regis
             for moment in moments:
                 steps(here, t, moment)
     result.transitions = list(when)
-    return Postponed(result, when)
+    return result, when

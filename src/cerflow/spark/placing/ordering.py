@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import IntegerType, StructType
@@ -25,7 +26,7 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
-from cerflow.spark.placing.positions import ByClock, number_rows, number_sorted, with_times_of_events
+from cerflow.spark.placing.positions import number_rows, number_sorted, with_times_of_events
 from cerflow.spark.placing.slice_tasks import CHANGED, OwnSlices
 from cerflow.spark.placing.survey import estimate
 from cerflow.spark.source.planned import Planned
@@ -78,7 +79,7 @@ def recognized(given: Selected, placement: Placement) -> DataFrame:
             return _in_slices(given, how)
         case Planned() as planned:
             return planned.frame(given.frame.sparkSession)
-        case ByClock(until):
+        case pa.Array() as until:
             rows = _ordered(given, by_key=True, numbered=False)
             task = replace(plan.recognition(), until=until, by_clock=True)
             return with_times_of_events(_mapped(rows, plan, task), given.frame, given.events)

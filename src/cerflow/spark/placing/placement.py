@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property, partial
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from cerflow.base import limits
@@ -21,7 +22,7 @@ from cerflow.spark.frames.axis import Axis, bounds_of, exact
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.placing import survey
-from cerflow.spark.placing.positions import ByClock, by_clock
+from cerflow.spark.placing.positions import end_of_events
 from cerflow.spark.source.planned import Planned
 
 _NO_KEYS: Ints = np.zeros(0, np.int64)
@@ -58,11 +59,11 @@ class Cut:
 
 @dataclass(frozen=True)
 class Placement:
-    """The decision, and the reason for it."""
+    """The decision, and the reason for it; a time says that a clock shows deadlines up to it (see `end_of_events`)."""
 
     kind: PlacementKind
     reason: str
-    how: Cut | Planned | ByClock | None = None
+    how: Cut | Planned | pa.Array | None = None
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
@@ -137,7 +138,7 @@ class _Placing:
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
         if plan.by_clock and exact(plan.schema) and not self._guess.is_small:
-            how = by_clock(self._frame, self._events, plan.task.until)
+            how = end_of_events(self._frame, self._events, plan.task.until)
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)

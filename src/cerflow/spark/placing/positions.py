@@ -12,7 +12,6 @@ looked for in the times of all events, for the matches alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
@@ -92,19 +91,15 @@ def cuts_of(frame: DataFrame, leading: str) -> list[str]:
     return list(dict.fromkeys(row["cuts"] or []))
 
 
-@dataclass(frozen=True)
-class ByClock:
-    """A time, in an array, before which no more events come: that of the last event, or a later one that is known."""
+def end_of_events(frame: DataFrame, events: EventColumns, until: pa.Array | None) -> pa.Array | None:
+    """A time, in an array, before which no more events come; None if a DataFrame with plain names has none. Runs a job.
 
-    until: pa.Array
-
-
-def by_clock(frame: DataFrame, events: EventColumns, until: pa.Array | None) -> ByClock | None:
-    """How events of a DataFrame with plain names go to the tasks; None if there are none. Runs a job."""
+    It is that of the last event, or a later one that is known: ``until``.
+    """
     latest = frame.filter(events.valid()).agg(F.max(events.leading()).alias(_TIME)).toArrow().column(_TIME)
     known = latest.combine_chunks().drop_null().cast(events.schema.columns.field(str(events.schema.time)).type)
     times = known if until is None else pa.concat_arrays([known, until])
-    return ByClock(times.take(pc.sort_indices(times)[-1:])) if len(known) else None
+    return times.take(pc.sort_indices(times)[-1:]) if len(known) else None
 
 
 def with_times_of_events(matches: DataFrame, frame: DataFrame, events: EventColumns) -> DataFrame:

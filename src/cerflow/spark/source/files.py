@@ -41,11 +41,6 @@ class DataFile:
     constants: tuple[tuple[str, str | None], ...] = ()
     part: tuple[int, int] | None = None
 
-    @property
-    def name(self) -> str:
-        """Its name in messages."""
-        return self.path
-
 
 def find_files(paths: Sequence[str]) -> list[DataFile]:
     """The files of paths: files, directories and patterns, each with or without the scheme of a filesystem.
@@ -144,7 +139,7 @@ def metadata_of(file: DataFile) -> pq.FileMetaData:
     try:
         return pq.read_metadata(file.path, filesystem=filesystem_of(file.root))
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"cannot read '{file.name}' as Parquet: {error}") from error
+        raise InputError(f"cannot read '{file.path}' as Parquet: {error}") from error
 
 
 def opened(file: DataFile, dictionaries: Sequence[str]) -> pq.ParquetFile:
@@ -152,7 +147,7 @@ def opened(file: DataFile, dictionaries: Sequence[str]) -> pq.ParquetFile:
     system = filesystem_of(file.root)
     info = system.get_file_info(file.path)
     if (info.size, info.mtime_ns or 0) != (file.size, file.changed):
-        raise InputError(f"'{file.name}' has changed since it was planned to read it; load it again")
+        raise InputError(f"'{file.path}' has changed since it was planned to read it; load it again")
     local = isinstance(system, fs.LocalFileSystem)
     footer = metadata_of(file)
     there = {footer.schema.column(k).path for k in range(len(footer.schema.names))}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,57 +22,50 @@ _NAMES = (
 _BOOLEANS = {"true": True, "false": False}
 
 
-@dataclass(frozen=True)
-class Options:
-    """The query and the files of a read, and how they are read.
+class ReadArguments(PlanArguments):
+    """How files are read: see `read_options`."""
 
-    ``arguments``, which are the options ``type``, ``time``, ``timeUnit``, ``sequence``, ``stream``, ``positions``,
-    ``counts``, ``flat`` and ``maxMatches``, and ``until`` (a number or a text of ISO 8601) mean what they mean to
-    `cerflow.spark.match`; ``skip`` says that events without a type or a time are left out instead of making the job
-    fail. ``slice_rows`` is the number of events of a slice to aim at, ``cores`` the number of tasks that will run at a
-    time (by default that of this machine), which matters where slices cost reading the same events again.
-    """
-
-    query: str
-    language: Language
-    paths: tuple[str, ...]
-    arguments: PlanArguments
     until: str | None
     skip: bool
     slice_rows: int
     cores: int
 
-    @classmethod
-    def read(cls, given: Mapping[str, str]) -> Options:
-        """The options as Spark hands them over; raises `InputError` for what is unknown, missing or wrong."""
-        known = {name.lower(): name for name in _NAMES}
-        found: dict[str, str] = {}
-        for name, value in given.items():
-            if name.lower() not in known:
-                hint = did_you_mean(name, _NAMES, "options")
-                raise InputError(f"the data source cerflow has no option '{name}'{hint}")
-            found[known[name.lower()]] = value
-        sremo = found.get("queryFile", "").lower().endswith(".sremo")
-        return cls(
-            query=_query(found),
-            language=_choice(found, "language", get_args(Language), "sremo" if sremo else "ceql"),
-            paths=_paths(found),
-            arguments={
-                "type": found.get("type", "type"),
-                "time": found.get("time"),
-                "time_unit": _choice(found, "timeUnit", get_args(TimeUnit), "ms") if "timeUnit" in found else None,
-                "sequence": found.get("sequence"),
-                "stream": found.get("stream"),
-                "positions": _boolean(found, "positions"),
-                "counts": _choice(found, "counts", get_args(CountForm), "decimal"),
-                "flat": _boolean(found, "flat"),
-                "max_matches": _number(found, "maxMatches", 1) if "maxMatches" in found else None,
-            },
-            until=found.get("until"),
-            skip=_choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
-            slice_rows=_number(found, "sliceRows", limits.SOURCE_SLICE_ROWS),
-            cores=_number(found, "cores", os.cpu_count() or 1),
-        )
+
+def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ...], ReadArguments]:
+    """The query, its language, the paths of the files, and how they are read, from options as Spark hands them over.
+
+    ``type``, ``time``, ``timeUnit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat``, ``maxMatches`` and
+    ``until`` (a number or a text of ISO 8601) mean what they mean to `cerflow.spark.match`. ``skip`` says that events
+    without a type or a time are left out instead of making the job fail. ``slice_rows`` is the number of events of a
+    slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this machine), which
+    matters where slices cost reading the same events again. Raises `InputError` for what is unknown, missing or wrong.
+    """
+    known = {name.lower(): name for name in _NAMES}
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() not in known:
+            hint = did_you_mean(name, _NAMES, "options")
+            raise InputError(f"the data source cerflow has no option '{name}'{hint}")
+        found[known[name.lower()]] = value
+    sremo = found.get("queryFile", "").lower().endswith(".sremo")
+    text, language = _query(found), _choice(found, "language", get_args(Language), "sremo" if sremo else "ceql")
+    paths = _paths(found)
+    arguments: ReadArguments = {
+        "type": found.get("type", "type"),
+        "time": found.get("time"),
+        "time_unit": _choice(found, "timeUnit", get_args(TimeUnit), "ms") if "timeUnit" in found else None,
+        "sequence": found.get("sequence"),
+        "stream": found.get("stream"),
+        "positions": _boolean(found, "positions"),
+        "counts": _choice(found, "counts", get_args(CountForm), "decimal"),
+        "flat": _boolean(found, "flat"),
+        "max_matches": _number(found, "maxMatches", 1) if "maxMatches" in found else None,
+        "until": found.get("until"),
+        "skip": _choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
+        "slice_rows": _number(found, "sliceRows", limits.SOURCE_SLICE_ROWS),
+        "cores": _number(found, "cores", os.cpu_count() or 1),
+    }
+    return text, language, paths, arguments
 
 
 def _query(found: Mapping[str, str]) -> str:

@@ -44,7 +44,7 @@ from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import declared, refuse_foreign
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.key_shares import KeyShare
-from cerflow.spark.source.options import Options
+from cerflow.spark.source.options import read_options
 from cerflow.spark.source.row_groups import Scan
 from cerflow.spark.source.task import Task, Work, matches_of_tasks
 
@@ -93,19 +93,11 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     options, files and columns that are not as they should be, and for files in which too many events would have to be
     sorted, `UnsupportedQueryError` for what cannot be evaluated.
     """
-    options = Options.read(given)
-    query = read_query(options.query, options.language)
+    text, language, paths, arguments = read_options(given)
+    query = read_query(text, language)
     if isinstance(query, Program):
         raise UnsupportedQueryError("the data source does not evaluate definitions", hint=_INSTEAD)
-    return plan_query(
-        query,
-        options.paths,
-        until=options.until,
-        skip=options.skip,
-        slice_rows=options.slice_rows,
-        cores=options.cores,
-        **options.arguments,
-    )
+    return plan_query(query, paths, **arguments)
 
 
 def plan_query(
@@ -118,7 +110,7 @@ def plan_query(
     cores: int,
     **arguments: Unpack[PlanArguments],
 ) -> Planned:
-    """Plan a read of the files of some paths; see `Options` for the arguments, and `plan_read` for the errors."""
+    """Plan a read of the files of some paths; see `read_options` for the arguments, and `plan_read` for the errors."""
     if predicates_in(query.tree):
         raise UnsupportedQueryError("the data source does not support your own predicates", hint=_INSTEAD)
     files = find_files(paths)
@@ -266,7 +258,7 @@ def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], time: str | N
         return [group for group in groups if group.valid != 0]
     for group in groups:
         if group.least is None and group.valid == 0:
-            raise BadRecordError(f"{group.first} of '{files[group.file].name}'", f"no time in '{time}'")
+            raise BadRecordError(f"{group.first} of '{files[group.file].path}'", f"no time in '{time}'")
     return [replace(group, valid=group.rows) for group in groups]
 
 

@@ -170,7 +170,7 @@ class RowGroupReader:
         stored = self._stored(file, names)
         table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
         if table is not None and table.num_rows != group.rows:
-            raise InputError(f"'{self._files[group.file].name}' has changed since it was planned to read it")
+            raise InputError(f"'{self._files[group.file].path}' has changed since it was planned to read it")
         return self._fitted(group, table, names, group.rows)
 
     def _stored(self, file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
@@ -217,7 +217,7 @@ class RowGroupReader:
             if not scan.skip:
                 row = group.first + int(np.flatnonzero(missing)[0])
                 raise BadRecordError(
-                    f"{row} of '{self._files[group.file].name}'", f"no {what} in '{scan.source(name)}'"
+                    f"{row} of '{self._files[group.file].path}'", f"no {what} in '{scan.source(name)}'"
                 )
             valid = ~missing if valid is None else valid & ~missing
         return valid
@@ -229,7 +229,7 @@ class RowGroupReader:
             return np.arange(group.least, group.least + group.rows)
         if leading != self._scan.time and _missing(head.column(leading)) is not None:
             raise InputError(
-                f"'{leading}' is null in '{self._files[group.file].name}'; an order without a time needs it everywhere"
+                f"'{leading}' is null in '{self._files[group.file].path}'; an order without a time needs it everywhere"
             )
         return keys_of(head.column(leading))
 
@@ -239,7 +239,7 @@ class RowGroupReader:
         if keys.min() < group.least or keys.max() > group.greatest:
             raise InputError(
                 f"the statistics of '{self._scan.leading}' in row group {group.index} of "
-                f"'{self._files[group.file].name}' are wrong; write the file again, or let cerflow.spark.match read it"
+                f"'{self._files[group.file].path}' are wrong; write the file again, or let cerflow.spark.match read it"
             )
 
     def _file(self, group: RowGroup) -> pq.ParquetFile:
