@@ -20,7 +20,7 @@ from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.recognize.plan import Plan
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.instants import BEGINNING, clock_value, instant_of
-from cerflow.spark.streaming.packing import PACKED, Packing, unpacked_rows
+from cerflow.spark.streaming.packing import PACKED, packed_by_bucket, unpacked_rows
 from cerflow.spark.streaming.remembering import StateHead
 from support.generators.conditions import Fragment
 from support.generators.queries import streams
@@ -421,7 +421,7 @@ def test_packing_keeps_the_rows_of_each_bucket_in_order():
         ],
         ["bucket", "reason", "instant", "record", "type"],
     )
-    (batch,) = Packing(schema)(iter([given]))
+    (batch,) = packed_by_bucket(schema, False, iter([given]))
     assert batch.schema == PACKED
     rows = {row["bucket"]: unpacked_rows([row["blob"]], schema).to_pylist() for row in batch.to_pylist()}
     assert rows == {
@@ -435,7 +435,7 @@ def test_packing_refuses_bad_records_by_their_values():
     columns = [[0, 0], [None, "no event type in 'type'"], [1, 2], pa.nulls(2, pa.string()), ["A", None]]
     given = pa.record_batch(columns, ["bucket", "reason", "instant", "record", "type"])
     with pytest.raises(BadRecordError, match=r"\{type: null\}.*no event type"):
-        list(Packing(schema)(iter([given])))
+        list(packed_by_bucket(schema, False, iter([given])))
 
 
 def test_memory_holds_a_bounded_number_of_buckets():

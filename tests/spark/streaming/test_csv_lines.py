@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from cerflow.spark.streaming.csv_lines import LinesByName
+from cerflow.spark.streaming.csv_lines import lines_by_name
 
 
 def lines_of(path, columns, rows=None, start=0):
@@ -14,7 +14,7 @@ def lines_of(path, columns, rows=None, start=0):
         )
         for some in (rows[k : k + 2] for k in range(0, len(rows), 2))
     ]
-    return [line for batch in LinesByName(columns)(iter(batches)) for line in batch.column(0).to_pylist()]
+    return [line for batch in lines_by_name(columns, iter(batches)) for line in batch.column(0).to_pylist()]
 
 
 def written(tmp_path, text):

@@ -12,7 +12,7 @@ from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.streaming import remembering
 from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.matching import number_of_buckets, stream_work
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, RECORD, Packing, watermark_behind
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, RECORD, packed_by_bucket, watermark_behind
 from support.spark.results import bag
 
 END = 2**50
@@ -89,7 +89,9 @@ class StreamingRun:
         step = max(1, -(-len(rows) // pieces))
         with mock.patch.object(limits, "SPARK_PUSH_ROWS", step):
             batches = given.to_batches(max_chunksize=step)
-            packed = [row for batch in Packing(self.work.schema)(iter(batches)) for row in batch.to_pylist()]
+            packed = [
+                row for batch in packed_by_bucket(self.work.schema, False, iter(batches)) for row in batch.to_pylist()
+            ]
         for bucket in sorted({row[BUCKET] for row in packed}):
             ordered = sorted((row for row in packed if row[BUCKET] == bucket), key=lambda row: row["number"])
             complete = watermark_behind(max(row["latest"] for row in ordered), self.delay)

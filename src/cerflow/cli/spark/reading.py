@@ -38,20 +38,6 @@ _Piece = tuple[int, FilePart]
 
 
 @dataclass(frozen=True)
-class RowCounts:
-    """Facts about the rows that need no pass of their own: how many can be used, and how many cannot.
-
-    If times are numbers, ``times`` are the least and the greatest, and ``types`` the requested event types that occur
-    (as they are written, if only upper and lower case differ); else both are None.
-    """
-
-    valid: int
-    refused: int
-    times: tuple[float | None, float | None]
-    types: frozenset[str] | None
-
-
-@dataclass(frozen=True)
 class SparkEvents:
     """The events of the inputs as a DataFrame of the rows that can be used.
 
@@ -67,21 +53,20 @@ class SparkEvents:
     schema: Schema
     remarks: tuple[str, ...]
 
-    def counts(self, types: Sequence[str]) -> RowCounts:
-        """The counts of rows, and which of these event types occur."""
-        refused = 0 if self.refused is None else self.refused.count()
-        times: tuple[float | None, float | None] = (None, None)
-        occurring: frozenset[str] | None = None
-        if self.schema.time is not None and self.schema.kind(self.schema.time).numeric:
-            time = column_of(self.events, self.schema.time)
-            own = column_of(self.events, self.schema.type).cast("string")
-            # Prefer the type as the query writes it to types that differ in upper and lower case.
-            alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
-            found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]
-            (row,) = self.events.agg(F.min(time), F.max(time), *found).collect()
-            times = (row[0], row[1])
-            occurring = frozenset(value for value in row[2:] if value is not None)
-        return RowCounts(self.rows - refused, refused, times, occurring)
+    def times_and_types(self, types: Sequence[str]) -> tuple[tuple[float | None, float | None], frozenset[str] | None]:
+        """The least and the greatest time, and which of these event types occur; nothing unless times are numbers.
+
+        A type is as it is written if only upper and lower case differ.
+        """
+        if self.schema.time is None or not self.schema.kind(self.schema.time).numeric:
+            return (None, None), None
+        time = column_of(self.events, self.schema.time)
+        own = column_of(self.events, self.schema.type).cast("string")
+        # Prefer the type as the query writes it to types that differ in upper and lower case.
+        alike = [F.max(F.when(F.lower(own) == name.lower(), own)) for name in types]
+        found = [F.coalesce(F.max(F.when(own == name, own)), some) for name, some in zip(types, alike)]
+        ((least, greatest, *occurring),) = self.events.agg(F.min(time), F.max(time), *found).collect()
+        return (least, greatest), frozenset(value for value in occurring if value is not None)
 
 
 def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:

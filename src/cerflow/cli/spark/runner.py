@@ -100,16 +100,17 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     types = sorted({name for each in query.queries.values() for name in each.types_named()})
     # Each type costs an expression of Spark, so very many are not looked for.
     looked_for = types if len(types) <= limits.TYPES_LOOKED_FOR and not events.schema.untyped else []
-    counts = events.counts(looked_for)
-    query.warn_of_times(events.schema, counts.times)
+    times, occurring = events.times_and_types(looked_for)
+    query.warn_of_times(events.schema, times)
     if looked_for:
-        warn_of_types(query, counts.types)
-    if events.refused is None or not counts.refused:
+        warn_of_types(query, occurring)
+    refused = 0 if events.refused is None else events.refused.count()
+    if events.refused is None or not refused:
         pass
     elif bad_records.fails:
         bad_records.refuse(events.refused.orderBy("row").limit(1).toArrow())
     elif bad_records.path is None:
-        bad_records.count = counts.refused
+        bad_records.count = refused
     else:
         from cerflow.spark.frames.output import arrow_batches
 
@@ -117,7 +118,7 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
             bad_records.refuse(pa.Table.from_batches([batch]))
     # Write them before the matches: then matches that exist always have complete dead letters.
     bad_records.write()
-    return counts.valid
+    return events.rows - refused
 
 
 def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,12 +201,12 @@ def _lines_by_name(spark: SparkSession, path: str, columns: str) -> DataFrame:
     from pyspark.sql.types import StructType
 
     from cerflow.spark.frames.events import CORRUPT
-    from cerflow.spark.streaming.csv_lines import LinesByName
+    from cerflow.spark.streaming.csv_lines import lines_by_name
 
     read = spark.readStream.text(path).select("value", "_metadata.file_path", "_metadata.file_block_start")
     schema = StructType.fromDDL(columns)
     assert isinstance(schema, StructType)
-    lines = read.mapInArrow(LinesByName(tuple(schema.names)), "line string, text string")
+    lines = read.mapInArrow(partial(lines_by_name, schema.names), "line string, text string")
     event = F.from_csv("line", _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT})
     malformed = F.when(event[CORRUPT].isNotNull(), F.col("text"))
     return lines.select(event.withField(CORRUPT, malformed).alias("event")).select("event.*")

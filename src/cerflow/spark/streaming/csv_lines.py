@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -26,46 +25,41 @@ _PLAIN = re.compile(r'[^",][^,]*|')
 _LINE = re.compile(rb"\S[^\r\n]*[\r\n]")
 
 
-@dataclass(frozen=True)
-class LinesByName:
-    """A function for `mapInArrow` over lines, their files, and where in these Spark begins to read.
+def lines_by_name(columns: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For `mapInArrow` over lines, their files, and where in these Spark begins to read: the lines of one task.
 
     It gives each line but the header with values for ``columns``, in this order, next to the original line. Columns
     that a file lacks have no values. A line that has not as many values as its header gets more than there are columns,
     so that Spark takes it for malformed; and so does each line of a file whose header names none of the columns.
     """
+    wanted = [name.casefold() for name in columns]
+    last: tuple[str, int] | None = None
+    header_to_come = False
+    for batch in batches:
+        for lines, place in _by_place(batch):
+            names = _names(*_local(place[0]))
+            fits = not set(wanted).isdisjoint(names)
+            if place != last:
+                last, header_to_come = place, place[1] == 0 and fits
+            lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
+            if header_to_come and len(lines):
+                lines, header_to_come = lines.slice(1), False
+            yield pa.RecordBatch.from_arrays([_in_order(lines, wanted, names, fits), lines], names=["line", "text"])
 
-    columns: tuple[str, ...]
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The lines of one task."""
-        last: tuple[str, int] | None = None
-        header_to_come = False
-        for batch in batches:
-            for lines, place in _by_place(batch):
-                names = _names(*_local(place[0]))
-                fits = not {name.casefold() for name in self.columns}.isdisjoint(names)
-                if place != last:
-                    last, header_to_come = place, place[1] == 0 and fits
-                lines = lines.filter(pc.not_equal(pc.utf8_trim_whitespace(lines), ""))
-                if header_to_come and len(lines):
-                    lines, header_to_come = lines.slice(1), False
-                yield pa.RecordBatch.from_arrays([self._in_order(lines, names, fits), lines], names=["line", "text"])
-
-    def _in_order(self, lines: pa.Array, names: Sequence[str], fits: bool) -> pa.Array:
-        wanted = [name.casefold() for name in self.columns]
-        if list(names) == wanted:
-            return lines
-        places = [names.index(name) if name in names else None for name in wanted]
-        malformed = "," * (len(wanted) + 1)
-        found = []
-        for line in lines.to_pylist():
-            values = _values(line) if fits else None
-            if values is None or len(values) != len(names):
-                found.append(line + malformed)
-            else:
-                found.append(",".join("" if place is None else values[place] for place in places))
-        return array_of_texts(found)
+def _in_order(lines: pa.Array, wanted: list[str], names: Sequence[str], fits: bool) -> pa.Array:
+    if list(names) == wanted:
+        return lines
+    places = [names.index(name) if name in names else None for name in wanted]
+    malformed = "," * (len(wanted) + 1)
+    found = []
+    for line in lines.to_pylist():
+        values = _values(line) if fits else None
+        if values is None or len(values) != len(names):
+            found.append(line + malformed)
+        else:
+            found.append(",".join("" if place is None else values[place] for place in places))
+    return array_of_texts(found)
 
 
 def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[pa.Array, tuple[str, int]]]:

@@ -44,7 +44,7 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import BEGINNING
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, Packing, unpacked_rows
+from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, packed_by_bucket, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.records import expected_columns, lacking_observed, reason, record_text
 
@@ -144,7 +144,7 @@ class PreparedStream:
         record = record_text(events, named, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)
-        blobs = sent.mapInArrow(Packing(work.schema, self.bad == "tell"), spark_schema(PACKED))
+        blobs = sent.mapInArrow(partial(packed_by_bucket, work.schema, self.bad == "tell"), spark_schema(PACKED))
         rows = blobs.groupBy(BUCKET).transformWithState(
             BucketProcessor(work, self.fingerprint, self.options, self.delay),
             outputStructType=RESULT,

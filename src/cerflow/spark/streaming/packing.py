@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -56,42 +55,34 @@ def letters_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*list(schema)[:-1], pa.field(RECORD, pa.string()), pa.field(REASON, pa.string())])
 
 
-@dataclass(frozen=True)
-class Packing:
-    """Packs rows that begin with the columns bucket, reason, instant and record, for `mapInArrow`.
+def packed_by_bucket(schema: pa.Schema, tell: bool, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Packs rows that begin with the columns bucket, reason, instant and record, for `mapInArrow`, into few blobs.
 
     ``schema`` is that of a blob: the columns of events, and at last the instant in microseconds.
     Events with a reason make it raise `BadRecordError`, or with ``tell`` travel as dead letters (see `letters_schema`).
     """
-
-    schema: pa.Schema
-    tell: bool = False
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """One batch of blobs for many rows."""
-        schema = self.schema
-        context = TaskContext.get()
-        task = 0 if context is None else context.partitionId()
-        names = [BUCKET, REASON, *schema.names[-1:], RECORD, *schema.names[:-1]]
-        latest = BEGINNING
-        for number, table in enumerate(as_larger_tables(batches, names)):
-            found = []
-            reasons = table.column(1)
-            if reasons.null_count < len(reasons):
-                bad, table = table.filter(pc.is_valid(reasons)), table.filter(pc.is_null(reasons))
-                if not self.tell:
-                    _refuse(bad)
-                letters = _one_batch([*bad.columns[4:], bad.column(3), bad.column(1)], letters_schema(schema))
-                found.append((0, packed_rows(letters), True))
-            if table.num_rows:
-                rows = _one_batch([*table.columns[4:], table.column(2)], schema)
-                latest = max(latest, pc.max(rows.column(INSTANT)).as_py())
-                parts = _by_bucket(rows, table.column(0).to_numpy())
-                found += [(bucket, packed_rows(part), False) for bucket, part in parts]
-            buckets, blobs, bad_ones = zip(*found)
-            tasks, numbers, instants = ([value] * len(found) for value in (task, number, latest))
-            columns = (buckets, tasks, numbers, blobs, bad_ones, instants)
-            yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, PACKED)], schema=PACKED)
+    context = TaskContext.get()
+    task = 0 if context is None else context.partitionId()
+    names = [BUCKET, REASON, *schema.names[-1:], RECORD, *schema.names[:-1]]
+    latest = BEGINNING
+    for number, table in enumerate(as_larger_tables(batches, names)):
+        found = []
+        reasons = table.column(1)
+        if reasons.null_count < len(reasons):
+            bad, table = table.filter(pc.is_valid(reasons)), table.filter(pc.is_null(reasons))
+            if not tell:
+                _refuse(bad)
+            letters = _one_batch([*bad.columns[4:], bad.column(3), bad.column(1)], letters_schema(schema))
+            found.append((0, packed_rows(letters), True))
+        if table.num_rows:
+            rows = _one_batch([*table.columns[4:], table.column(2)], schema)
+            latest = max(latest, pc.max(rows.column(INSTANT)).as_py())
+            parts = _by_bucket(rows, table.column(0).to_numpy())
+            found += [(bucket, packed_rows(part), False) for bucket, part in parts]
+        buckets, blobs, bad_ones = zip(*found)
+        tasks, numbers, instants = ([value] * len(found) for value in (task, number, latest))
+        columns = (buckets, tasks, numbers, blobs, bad_ones, instants)
+        yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, PACKED)], schema=PACKED)
 
 
 def _refuse(bad: pa.Table) -> None:
