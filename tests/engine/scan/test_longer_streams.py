@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import CerflowError, QueryError
+from cerflow.engine import layout
 from support.conformance import table_of
 from support.generators.conditions import STRINGS, TYPES, Fragment
 from support.generators.limits import FLOATS, INTEGERS, TEXTS
@@ -93,7 +94,12 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
     narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 1, 8])}
     narrow["FLOW_KEY_ROWS"] = generator.choice([1 << 19, 16])
-    with mock.patch.object(cerflow.Query, "warn_of_no_match"), mock.patch.multiple(limits, **narrow):
+    with (
+        mock.patch.object(cerflow.Query, "warn_of_no_match"),
+        mock.patch.multiple(limits, **narrow),
+        # As if there were too many states for the bits of a word.
+        mock.patch.object(layout, "STATE_BITS", generator.choice([62, 62, 2])),
+    ):
         assert [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()] == plain
         pieces = in_random_pieces(_fresh(query), table, data, time="t")
     assert [frozen(row) for row in pieces] == plain
