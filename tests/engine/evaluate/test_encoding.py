@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.engine.evaluate.encoding import encoded
+from cerflow.engine.evaluate.vectors import encoded
 from support.runners import examples
 
 TEXTS = st.none() | st.text(max_size=20) | st.sampled_from(["", "a", "a\0", "a\0\0", "x" * 8, "x" * 9, "x" * 8 + "z"])

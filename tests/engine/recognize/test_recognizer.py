@@ -1,6 +1,8 @@
 """The recogniser as a whole: what fails leaves no trace, what has passed is forgotten, work does not grow."""
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -300,3 +302,25 @@ def test_results_of_long_streams_are_those_of_the_definition_at_the_end():
     wanted = semantics(query, tail)
     assert [row["end"] - 19_900 for row in late] == [row["end"] for row in wanted]
     assert wanted
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize(
+    "formula", ["A ; B", "A : B", "EVENT AS a ; EVENT AS b", "A NOT FOLLOWED BY C FOR 5 MILLISECONDS"]
+)
+def test_a_recogniser_is_freed_as_soon_as_nothing_uses_it(formula, keys):
+    size = 5_000
+    table = pa.table({"type": ["A", "B"] * (size // 2), "k": [k % 7 for k in range(size)], "t": range(size)})
+    query = cerflow.parse(f"SELECT * WHERE {formula}{keys} WITHIN 10 MILLISECONDS")
+    recognizer = query.recognizer(table.schema, time="t")
+    gc.collect()
+    gc.disable()
+    try:
+        recognizer.push(table)
+        recognizer.push({"type": "A", "k": 1, "t": size})
+        parts = [recognizer, *(machine.reader.scan for machine in recognizer._driver.machines.values())]
+        still = [weakref.ref(part) for part in parts]
+        del recognizer, parts
+        assert [of() for of in still] == [None] * len(still)
+    finally:
+        gc.enable()

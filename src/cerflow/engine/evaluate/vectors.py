@@ -23,7 +23,6 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.text_patterns import found_in
 from cerflow.base.units import MICROSECONDS
-from cerflow.engine.evaluate.encoding import encoded
 from cerflow.engine.layout import NULL
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 
@@ -343,3 +342,10 @@ def matches_text(operand: Vector, expression: str) -> TruthVector:
 def is_null(operand: Vector) -> TruthVector:
     """Where a value is null (or NaN)."""
     return TruthVector(operand.missing())
+
+
+def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:
+    """The code of each text and the distinct texts; codes of nulls are arbitrary."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return numbers_of(column.indices.cast(pa.int64())), column.dictionary
