@@ -9,7 +9,7 @@ import pytest
 
 import cerflow
 from cerflow import builder
-from cerflow.base.errors import CerflowError
+from cerflow.base.errors import ArgumentError, CerflowError
 
 TABLE = pa.table({"type": ["A", "B"], "v": [1, 2], "t": [1, 2]})
 QUERY = cerflow.parse("SELECT * WHERE (A AS a ; B AS b) FILTER b.v > a.v")
@@ -188,3 +188,14 @@ def test_what_is_said(call, said):
     with pytest.raises(CerflowError) as caught:
         call()
     assert said in str(caught.value)
+
+
+def test_values_of_many_lines_are_shown_in_one():
+    table = pa.table({"type": ["A"] * 100})
+    query = cerflow.parse("SELECT * WHERE A ; B")
+    for ask in (lambda: query.recognizer(table), lambda: query.explain(table.schema), lambda: query.explain(table)):
+        with pytest.raises(ArgumentError) as raised:
+            ask()
+        message = str(raised.value)
+        assert "\n" not in message
+        assert len(message) < 200

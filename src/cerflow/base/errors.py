@@ -247,12 +247,24 @@ def visible(text: str) -> str:
     return text.translate(_VISIBLE)
 
 
+#: Characters of a value in a message.
+_SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """A value for a message: in one line, and not all of a long one."""
+    return cut_short(visible(" ".join(repr(value).split())))
+
+
+def cut_short(text: str) -> str:
+    """A text, or the beginning of one that is too long for a message."""
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
 def expect(given: object, kind: type | tuple[type, ...], what: str) -> None:
     """Raise `ArgumentError` for an argument of another kind; ``what`` says what it is and must be."""
     if not isinstance(given, kind):
-        text = repr(given)
-        shown = text if len(text) <= 60 else f"{text[:59]}…"
-        raise ArgumentError(f"{what}, not {shown} of type {type(given).__name__}")
+        raise ArgumentError(f"{what}, not {shown(given)} of type {type(given).__name__}")
 
 
 def at_least_one(given: object, what: str) -> int:
@@ -269,7 +281,7 @@ def one_of(given: object, what: str, *choices: str) -> None:
     """Raise `ArgumentError` for an argument that is none of some choices; ``what`` names it."""
     if given not in choices:
         *others, last = map(repr, choices)
-        raise ArgumentError(f"{what} must be {', '.join(others)} or {last}, not {given!r}")
+        raise ArgumentError(f"{what} must be {', '.join(others)} or {last}, not {shown(given)}")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

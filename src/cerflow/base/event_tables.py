@@ -8,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cerflow.base import limits
 from cerflow.base.arrow_columns import values_as_array, with_plain_columns
-from cerflow.base.errors import InputError, warn
+from cerflow.base.errors import InputError, shown, warn
 
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
 
@@ -100,7 +99,7 @@ def _no_events(events: Any) -> InputError | None:
         return InputError(f"there are no events: None was given; give {_TAKEN} ([] if there are no events)")
     if isinstance(events, str | bytes | os.PathLike):
         return InputError(
-            f"{_shown(events)} is not a table of events; if it is the path of a file, read that first: "
+            f"{shown(events)} is not a table of events; if it is the path of a file, read that first: "
             "cerflow.read_events(path), or a reader of pyarrow or pandas"
         )
     if kind.__name__ == "Series" or isinstance(events, pa.ChunkedArray | pa.Array):
@@ -152,7 +151,7 @@ def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None, needed: Coll
         if not isinstance(row, Mapping):
             raise InputError(
                 "events in a list must be dicts, or record batches all of them, but number "
-                f"{k} is {_shown(row)}, of type {type(row).__name__}"
+                f"{k} is {shown(row)}, of type {type(row).__name__}"
             )
     if schema is not None:
         columns = [_column(rows, field.name, field.type) for field in schema]
@@ -160,7 +159,7 @@ def from_rows(rows: Sequence[Any], schema: pa.Schema | None = None, needed: Coll
     names = list(dict.fromkeys(name for row in rows for name in row))
     for name in names:
         if not isinstance(name, str):
-            raise InputError(f"the keys of events must be names, not {_shown(name)} of type {type(name).__name__}")
+            raise InputError(f"the keys of events must be names, not {shown(name)} of type {type(name).__name__}")
     found = {}
     for name in names:
         try:
@@ -174,10 +173,10 @@ def _from_columns(columns: Mapping[Any, Any]) -> pa.Table:
     """A table given as a dict of columns; raises `InputError` for what is none, a single event for example."""
     for name, values in columns.items():
         if not isinstance(name, str):
-            raise InputError(f"the names of columns must be text, not {_shown(name)} of type {type(name).__name__}")
+            raise InputError(f"the names of columns must be text, not {shown(name)} of type {type(name).__name__}")
         if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
             raise InputError(
-                f"the column '{name}' of the events is {_shown(values)}; a dict must hold a list for every column "
+                f"the column '{name}' of the events is {shown(values)}; a dict must hold a list for every column "
                 "(a single event goes into a list: [event])"
             )
     return pa.table(dict(columns))
@@ -210,7 +209,7 @@ def _misfit(
         else:
             fails = middle
     row, value = fails - 1, values[fails - 1]
-    said = f"row {row}: the value {_shown(value)} of '{name}' "
+    said = f"row {row}: the value {shown(value)} of '{name}' "
     if target is not None:
         return InputError(f"{said}does not fit the column, which has type {target}")
     if not _works(array, [value]):
@@ -229,8 +228,3 @@ def _works(array: Callable[[list[Any]], pa.Array], values: list[Any]) -> bool:
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
         return False
     return True
-
-
-def _shown(value: object) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= limits.VALUE_CHARACTERS else f"{text[: limits.VALUE_CHARACTERS - 1]}…"

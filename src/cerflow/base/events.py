@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, overload
 
-from cerflow.base.errors import InputError
+from cerflow.base.errors import InputError, shown
 from cerflow.base.nested import flattened
 from cerflow.base.units import MICROSECONDS, TimeUnit
 
@@ -139,13 +139,13 @@ def as_stream(given: StreamGiven) -> Sequence[Event]:
     if isinstance(given, Stream):
         return given
     if not isinstance(given, Iterable):
-        raise InputError(f"a stream is a list of events or of dicts, not {given!r} of type {type(given).__name__}")
+        raise InputError(f"a stream is a list of events or of dicts, not {shown(given)} of type {type(given).__name__}")
     rows: list[Any] = list(given)
     if all(isinstance(row, Event) for row in rows):
         return rows
     for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise InputError(f"row {index} of the stream is {row!r} of type {type(row).__name__}, and not a dict")
+            raise InputError(f"row {index} of the stream is {shown(row)} of type {type(row).__name__}, and not a dict")
     return Stream.from_dicts(rows)
 
 

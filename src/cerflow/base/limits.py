@@ -174,8 +174,6 @@ VIEWED_KEYS = 3
 
 # Messages
 
-#: Characters of a value.
-VALUE_CHARACTERS = 60
 #: Characters of the arguments of a predicate.
 ARGUMENT_CHARACTERS = 200
 

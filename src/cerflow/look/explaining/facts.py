@@ -12,7 +12,7 @@ from cerflow.automata.model.diagrams import transducer_diagram
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.growth import kept_values
 from cerflow.base import limits
-from cerflow.base.errors import ArgumentError, UnsupportedQueryError, dotted
+from cerflow.base.errors import UnsupportedQueryError, dotted, one_of
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import kept_labels
@@ -55,8 +55,7 @@ def explain_query(
     columns. A query that the engine cannot evaluate yet (or is ``refused``) is explained as far as possible, with the
     reason. Raises `QueryError` if the query does not fit the schema.
     """
-    if format not in get_args(ExplainFormat):
-        raise ArgumentError(f"format must be 'text', 'json', 'dot', 'mermaid', 'svg' or 'boxes', not {format!r}")
+    one_of(format, "format", *get_args(ExplainFormat))
     if schema is not None:
         check_types(select, schema)
     if format == "boxes":

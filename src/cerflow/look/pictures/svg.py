@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
 from zlib import crc32
 
-from cerflow.base.errors import ArgumentError
+from cerflow.base.errors import one_of
 from cerflow.look.pictures.diagram import one_line
 
 Theme = Literal["auto", "light", "dark"]
@@ -122,8 +122,7 @@ class Sheet:
     """
 
     def __init__(self, title: str, theme: Theme, said: str = "") -> None:
-        if theme not in get_args(Theme):
-            raise ArgumentError(f"theme must be 'auto', 'light' or 'dark', not {theme!r}")
+        one_of(theme, "theme", *get_args(Theme))
         told = {"title": one_line(title), "desc": one_line(said or title)}
         kind = "cf-picture" if theme == "auto" else f"cf-picture cf-{theme}"
         name = f"cf-{crc32(repr(told).encode()):x}"

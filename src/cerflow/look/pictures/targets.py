@@ -8,7 +8,7 @@ from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING
 
-from cerflow.base.errors import ArgumentError, PictureError, UnsupportedQueryError
+from cerflow.base.errors import PictureError, UnsupportedQueryError, one_of
 
 if TYPE_CHECKING:
     from cerflow.look.pictures.diagram import Diagram
@@ -23,14 +23,10 @@ def picture(diagram: Diagram, format: str, *, title: str = "", theme: Theme = "a
     from cerflow.look.pictures.diagram import to_dot, to_mermaid
     from cerflow.look.pictures.diagram_svg import to_svg
 
-    match format:
-        case "dot":
-            return to_dot(diagram).rstrip()
-        case "mermaid":
-            return to_mermaid(diagram).rstrip()
-        case "svg":
-            return to_svg(diagram, title=title, theme=theme)
-    raise ArgumentError(f"format must be 'dot', 'mermaid' or 'svg', not {format!r}")
+    one_of(format, "format", *PICTURE_FORMATS)
+    if format == "svg":
+        return to_svg(diagram, title=title, theme=theme)
+    return (to_dot if format == "dot" else to_mermaid)(diagram).rstrip()
 
 
 # A page that does not trust a notebook takes styles and SVG out; then the image is shown, and the texts of the SVG are

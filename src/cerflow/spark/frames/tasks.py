@@ -15,7 +15,7 @@ from cerflow.api.programs.recognizer import ProgramRecognizer
 from cerflow.api.query import Language, Query
 from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers
-from cerflow.base.errors import BadRecordError, UnsupportedQueryError
+from cerflow.base.errors import BadRecordError, UnsupportedQueryError, cut_short
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.matches.matches import Matches
@@ -224,5 +224,4 @@ def readable_value(value: object) -> str:
             return str(scalar.cast(pa.string()))
     if value is None:
         return "null"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= limits.VALUE_CHARACTERS else f"{text[: limits.VALUE_CHARACTERS - 1]}…"
+    return cut_short(repr(value) if isinstance(value, str) else str(value))

@@ -11,7 +11,7 @@ from typing import Literal, overload
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import Transducer
-from cerflow.base.errors import ArgumentError
+from cerflow.base.errors import one_of
 from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.condition import Condition
 from cerflow.language.formula import Formula
@@ -44,10 +44,9 @@ def compile_cel(
     that are not well-formed, and `UnsupportedQueryError` for a too large automaton, and in the second-order reading for
     EVENT and NOT, which label an event with a type that the formula does not name.
     """
+    one_of(reading, "reading", "second-order", "first-order")
     if reading == "second-order":
         return _unary(formula)
-    if reading != "first-order":
-        raise ArgumentError(f"reading must be 'second-order' or 'first-order', not {reading!r}")
     return as_complex_event_automaton(_unary(formula, first_order=True))
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from cerflow.base.errors import ArgumentError
+from cerflow.base.errors import ArgumentError, one_of
 from cerflow.base.events import Stream
 from cerflow.base.schema import Schema
 from cerflow.language.automaton import Model
@@ -42,8 +42,7 @@ def difference(
     Raises `UnsupportedQueryError` for automata whose registers matter if the extra is not installed, and if more than
     ``steps`` steps would be needed for automata without memory.
     """
-    if output not in ("labels", "positions"):
-        raise ArgumentError(f"output must be 'labels' or 'positions', not {output!r}")
+    one_of(output, "output", "labels", "positions")
     for given in (first, second):
         if not isinstance(given, Automaton):
             raise ArgumentError(
