@@ -8,31 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.matches.largest_states import (
-    E_NEW,
-    E_ROOT,
-    L_END,
-    L_FIRST,
-    L_LAST,
-    N_LISTS,
-    N_MEMBERS,
-    N_PARTS,
-    N_STATES,
-    NO_ROOM,
-    P_CHILD,
-    P_MARK,
-    P_MEMBER,
-    P_TO,
-    X_END,
-    X_MEMBERS,
-    X_RIVALS,
-    X_STEPS,
-    X_STEPS_END,
-    Room,
-    begin_states,
-    sort_rows,
-    steps_from,
-)
+from cerflow.engine.kernels.matches import largest_states as ls
 from cerflow.engine.kernels.matches.written import event_end, write_detection, write_part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT
 
@@ -42,15 +18,15 @@ def _written(room, s, root):
     """The root of a member of a state in the new graph, -1 if nothing is left of the member."""
     if s < 0:
         return np.int32(-1)
-    low, high = room.states[s, X_MEMBERS], room.states[s, X_RIVALS]
+    low, high = room.states[s, ls.X_MEMBERS], room.states[s, ls.X_RIVALS]
     while low < high:
         middle = (low + high) // 2
-        if room.members[middle, E_ROOT] < root:
+        if room.members[middle, ls.E_ROOT] < root:
             low = middle + 1
         else:
             high = middle
-    there = low < room.states[s, X_RIVALS] and room.members[low, E_ROOT] == root
-    return room.members[low, E_NEW] if there else np.int32(-1)
+    there = low < room.states[s, ls.X_RIVALS] and room.members[low, ls.E_ROOT] == root
+    return room.members[low, ls.E_NEW] if there else np.int32(-1)
 
 
 @inlined
@@ -63,7 +39,7 @@ def _add(room, count, mark, child, member):
         return count
     if count >= room.new.shape[0]:
         return -1
-    room.members[member, E_NEW] = write_part(room, count, mark, child, room.members[member, E_NEW])
+    room.members[member, ls.E_NEW] = write_part(room, count, mark, child, room.members[member, ls.E_NEW])
     return count + 1
 
 
@@ -71,22 +47,22 @@ def _add(room, count, mark, child, member):
 def _write(room, s, count):
     """Write the members of a state, after those of the states that its steps lead to; returns what `_add` does."""
     members, states, steps, parts = room.members, room.states, room.steps, room.parts
-    alone = states[s, X_STEPS] == states[s, X_STEPS_END] and states[s, X_RIVALS] == states[s, X_END]
-    for m in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
-        ended = alone and room.lists[room.place[members[m, E_ROOT]], L_END] == 1
-        members[m, E_NEW] = BOTTOM if ended else -1
-    for k in range(states[s, X_STEPS_END] - 1, states[s, X_STEPS] - 1, -1):
-        child = _written(room, steps[k, P_TO], steps[k, P_CHILD])
-        count = _add(room, count, steps[k, P_MARK], child, steps[k, P_MEMBER])
+    alone = states[s, ls.X_STEPS] == states[s, ls.X_STEPS_END] and states[s, ls.X_RIVALS] == states[s, ls.X_END]
+    for m in range(states[s, ls.X_MEMBERS], states[s, ls.X_RIVALS]):
+        ended = alone and room.lists[room.place[members[m, ls.E_ROOT]], ls.L_END] == 1
+        members[m, ls.E_NEW] = BOTTOM if ended else -1
+    for k in range(states[s, ls.X_STEPS_END] - 1, states[s, ls.X_STEPS] - 1, -1):
+        child = _written(room, steps[k, ls.P_TO], steps[k, ls.P_CHILD])
+        count = _add(room, count, steps[k, ls.P_MARK], child, steps[k, ls.P_MEMBER])
         if count < 0:
             return -1
     # Children have smaller numbers, so they are written before.
-    for m in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
-        which = room.place[members[m, E_ROOT]]
-        for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
-            if not room.counts[parts[k, P_MARK]]:
-                child = _written(room, s, parts[k, P_CHILD])
-                count = _add(room, count, parts[k, P_MARK], child, m)
+    for m in range(states[s, ls.X_MEMBERS], states[s, ls.X_RIVALS]):
+        which = room.place[members[m, ls.E_ROOT]]
+        for k in range(room.lists[which, ls.L_FIRST], room.lists[which, ls.L_LAST]):
+            if not room.counts[parts[k, ls.P_MARK]]:
+                child = _written(room, s, parts[k, ls.P_CHILD])
+                count = _add(room, count, parts[k, ls.P_MARK], child, m)
                 if count < 0:
                     return -1
     return count
@@ -94,30 +70,32 @@ def _write(room, s, count):
 
 @kernel
 def largest(detections, at, *given):
-    """Write what is left of the detections from number ``at`` on; ``given`` is a `Room`."""
-    room = Room(*given)
+    """Write what is left of the detections from number ``at`` on; ``given`` is a `largest_states.Room`."""
+    room = ls.Room(*given)
     numbers, order = room.numbers, room.order
     done, written = 1, 0
     while at < detections.shape[0]:
         end = event_end(detections, at)
         bound = detections[at, D_BOUND]
-        for k in (N_LISTS, N_PARTS, N_STATES, N_MEMBERS):
+        for k in (ls.N_LISTS, ls.N_PARTS, ls.N_STATES, ls.N_MEMBERS):
             numbers[k] = 0
-        with_mark = begin_states(room, detections, at, end, True, bound)
-        without = NO_ROOM if with_mark == NO_ROOM else begin_states(room, detections, at, end, False, bound)
-        if without == NO_ROOM or written + end - at > room.found.shape[0]:
+        with_mark = ls.begin_states(room, detections, at, end, True, bound)
+        without = ls.NO_ROOM if with_mark == ls.NO_ROOM else ls.begin_states(room, detections, at, end, False, bound)
+        if without == ls.NO_ROOM or written + end - at > room.found.shape[0]:
             return at, done, written
         steps = 0
         s = 0
-        while s < numbers[N_STATES]:
-            steps = steps_from(room, s, steps, bound)
+        while s < numbers[ls.N_STATES]:
+            steps = ls.steps_from(room, s, steps, bound)
             if steps < 0:
                 return at, done, written
             # Steps lead to states whose latest mark is earlier.
             order[s, 0] = s
-            order[s, 1] = room.steps[room.states[s, X_STEPS], P_MARK] if steps > room.states[s, X_STEPS] else -1
+            order[s, 1] = (
+                room.steps[room.states[s, ls.X_STEPS], ls.P_MARK] if steps > room.states[s, ls.X_STEPS] else -1
+            )
             s += 1
-        sort_rows(order, 0, s, 1, True)
+        ls.sort_rows(order, 0, s, 1, True)
         count = done
         for k in range(s - 1, -1, -1):
             count = _write(room, order[k, 0], count)

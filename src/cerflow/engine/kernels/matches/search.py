@@ -1,8 +1,9 @@
-"""Best-first search for the matches of an event with the least values; equal ones come in the order of `unfold`.
+"""Finds single matches by the counts of the sets on the way, in the order of `cerflow.engine.kernels.matches.unfold`.
 
-A branch stands for the matches with a common end. The least value among them, and the number of the first of them, are
-known in advance. So a branch taken from the heap leads to one of the wanted matches, unless the value is that of a
-match that has left the window.
+`unrank` finds the match with a given number. `search` finds those with the least values, the best first; equal ones
+come in that order. A branch stands for the matches with a common end. The least value among them, and the number of
+the first of them, are known in advance. So a branch taken from the heap leads to one of the wanted matches, unless the
+value is that of a match that has left the window.
 """
 
 from __future__ import annotations
@@ -126,3 +127,37 @@ def search(nodes, small, detections, amounts, operation, weights, bests, branche
             rank += amounts[go_on] if go_on >= 0 else 1
         cursor[K_BRANCHES] = made
     return NO_MORE
+
+
+@kernel
+def unrank(nodes, small, amounts, root, bound, rank, path):
+    """Write the marks of complex event number ``rank`` of a set to ``path``, the last one first; returns their number.
+
+    ``path`` is int32. ``amounts`` are the numbers of complex events of sets as of the bound. Returns -1 if the path
+    is full.
+    """
+    n = root
+    length = 0
+    # The number of the node decreases.
+    while True:
+        child = small[n, I_CHILD]
+        own = amounts[child] if child > BOTTOM else 1
+        if rank < own:
+            if child < 0:
+                return length
+            if length >= path.shape[0]:
+                return -1
+            path[length] = small[n, I_MARK]
+            length += 1
+            if child == BOTTOM:
+                return length
+            n = child
+            continue
+        rank -= own
+        left = small[n, I_LEFT]
+        if left >= 0 and nodes[left, W_MEASURE] > bound:
+            if rank < amounts[left]:
+                n = left
+                continue
+            rank -= amounts[left]
+        n = small[n, I_RIGHT]

@@ -14,20 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, add_product, is_nothing, put
-from cerflow.engine.layout import (
-    BOTTOM,
-    D_BOUND,
-    D_MARK,
-    D_ROOT,
-    I_CHILD,
-    I_LEFT,
-    I_MARK,
-    I_RIGHT,
-    NOT_BEGUN,
-    W_MEASURE,
-)
 
 #: How often a node may be visited, on average.
 WORK = 64
@@ -73,10 +62,10 @@ def _note_starts(f, floor, pivot, bound):
     least = f.place.shape[0]
     most = -1
     for n in range(floor, pivot):
-        if f.small[n, I_CHILD] < 0:
+        if f.small[n, layout.I_CHILD] < 0:
             return -1
-        if f.small[n, I_CHILD] == BOTTOM and f.nodes[n, W_MEASURE] > bound:
-            mark = f.small[n, I_MARK]
+        if f.small[n, layout.I_CHILD] == layout.BOTTOM and f.nodes[n, layout.W_MEASURE] > bound:
+            mark = f.small[n, layout.I_MARK]
             f.place[mark] = 1
             least = min(least, mark)
             most = max(most, mark)
@@ -86,8 +75,8 @@ def _note_starts(f, floor, pivot, bound):
             count += 1
             f.place[mark] = count
     for n in range(floor, pivot):
-        if f.small[n, I_CHILD] == BOTTOM and f.nodes[n, W_MEASURE] > bound:
-            f.starts[f.place[f.small[n, I_MARK]] - 1] = f.nodes[n, W_MEASURE]
+        if f.small[n, layout.I_CHILD] == layout.BOTTOM and f.nodes[n, layout.W_MEASURE] > bound:
+            f.starts[f.place[f.small[n, layout.I_MARK]] - 1] = f.nodes[n, layout.W_MEASURE]
     return count
 
 
@@ -104,15 +93,15 @@ def _note_old_set(f, operation, root, bound, later):
         put(paths[n], f.units[0])
     put(paths[root], f.units[1])
     for n in range(root, floor - 1, -1):
-        if is_nothing(operation, paths[n]) or f.nodes[n, W_MEASURE] <= bound:
+        if is_nothing(operation, paths[n]) or f.nodes[n, layout.W_MEASURE] <= bound:
             continue
-        child, mark = small[n, I_CHILD], small[n, I_MARK]
+        child, mark = small[n, layout.I_CHILD], small[n, layout.I_MARK]
         own = f.units[1] if operation == COUNT else f.weights[mark]
-        into = later[f.place[mark] - 1] if child == BOTTOM else paths[child]
+        into = later[f.place[mark] - 1] if child == layout.BOTTOM else paths[child]
         fits = add_behind(operation, into, own, paths[n])
-        for field in (I_LEFT, I_RIGHT):
+        for field in (layout.I_LEFT, layout.I_RIGHT):
             beside = small[n, field]
-            if beside == BOTTOM:
+            if beside == layout.BOTTOM:
                 fits = add(operation, later[count], paths[n]) and fits
             elif beside >= floor:
                 fits = add(operation, paths[beside], paths[n]) and fits
@@ -133,7 +122,7 @@ def _move_window(f, root, bound):
     progress, starts = f.progress, f.starts
     if progress[G_EARLIEST] <= bound or progress[G_PIVOT] <= 1:
         for n in range(progress[G_FLOOR], progress[G_PIVOT]):
-            f.place[f.small[n, I_MARK]] = 0
+            f.place[f.small[n, layout.I_MARK]] = 0
         count = progress[G_COUNT]
         if count == 0 or starts[count - 1] <= bound:
             # All starts at old nodes have left the window.
@@ -141,7 +130,7 @@ def _move_window(f, root, bound):
         pivot = max(1, progress[G_DONE], root + 1)
         progress[G_PIVOT] = pivot
         progress[G_DONE] = pivot
-        progress[G_EARLIEST] = NOT_BEGUN
+        progress[G_EARLIEST] = layout.NOT_BEGUN
         progress[G_COUNT] = _note_starts(f, progress[G_FLOOR], pivot, bound)
         progress[G_CUT] = 0
         progress[G_SETS] = 0
@@ -177,10 +166,10 @@ def _old_set(f, operation, root, bound, rows):
 def _slide(detections, found, operation, f):
     units, progress = f.units, f.progress
     for d in range(detections.shape[0]):
-        bound = detections[d, D_BOUND]
-        root = detections[d, D_ROOT]
-        last = units[1] if operation == COUNT else f.weights[detections[d, D_MARK]]
-        if root == BOTTOM:
+        bound = detections[d, layout.D_BOUND]
+        root = detections[d, layout.D_ROOT]
+        last = units[1] if operation == COUNT else f.weights[detections[d, layout.D_MARK]]
+        if root == layout.BOTTOM:
             put(found[d], last)
             continue
         if not _move_window(f, root, bound):
@@ -191,24 +180,26 @@ def _slide(detections, found, operation, f):
             put(f.fresh[row], units[0])
             for s in range(progress[G_SETS]):
                 put(f.through[row, s], units[0])
-            if f.nodes[n, W_MEASURE] <= bound:
+            if f.nodes[n, layout.W_MEASURE] <= bound:
                 continue
-            if f.small[n, I_CHILD] < 0:
+            if f.small[n, layout.I_CHILD] < 0:
                 return d
-            if f.small[n, I_CHILD] == BOTTOM:
-                progress[G_EARLIEST] = min(progress[G_EARLIEST], f.nodes[n, W_MEASURE])
-            for field in (I_CHILD, I_LEFT, I_RIGHT):
+            if f.small[n, layout.I_CHILD] == layout.BOTTOM:
+                progress[G_EARLIEST] = min(progress[G_EARLIEST], f.nodes[n, layout.W_MEASURE])
+            for field in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT):
                 below = f.small[n, field]
                 # The event of the node is in front of its child only.
-                own = units[1] if operation == COUNT or field != I_CHILD else f.weights[f.small[n, I_MARK]]
+                own = (
+                    units[1] if operation == COUNT or field != layout.I_CHILD else f.weights[f.small[n, layout.I_MARK]]
+                )
                 fits = True
-                if below == BOTTOM:
+                if below == layout.BOTTOM:
                     fits = add(operation, f.fresh[row], own)
                 elif below >= pivot:
                     fits = add_behind(operation, f.fresh[row], own, f.fresh[below - pivot])
                     for s in range(progress[G_SETS]):
                         fits = add_behind(operation, f.through[row, s], own, f.through[below - pivot, s]) and fits
-                elif below > BOTTOM and f.nodes[below, W_MEASURE] > bound:
+                elif below > layout.BOTTOM and f.nodes[below, layout.W_MEASURE] > bound:
                     at = _old_set(f, operation, below, bound, row + 1)
                     fits = at >= 0 and add(operation, f.through[row, at], own)
                 if not fits:
