@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints
-from cerflow.base.errors import ArgumentError, QueryError, TooManyMatchesError, UnsupportedQueryError, expect
+from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
-from cerflow.engine.kernels.matches.semiring import FACTORS, GREATEST, LEAST, PLUS, SUMS
+from cerflow.engine.kernels.matches.semiring import FACTORS, SUMS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
-from cerflow.engine.matches.folding import EXACT, MatchSum, Values, extremes, ranked
+from cerflow.engine.matches.folding import EXACT, MatchSum, Values, combining, extremes
 from cerflow.engine.matches.listing import Detected
-from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
+from cerflow.engine.matches.mark_values import MarkValues, check_values
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report
@@ -96,7 +96,7 @@ class Aggregation:
         """One row for each detecting event of a part."""
         positions, begins = detecting(part.detections)
         sums, values = _Sums(part, begins), MarkValues(part, self._report)
-        given = [None if wanted is None else _given(wanted, values) for _, wanted in self._wanted]
+        given = [w and values.given(w.label, w.attribute, w.function) for _, w in self._wanted]
         pooled = [_Pooled(w, sums, v) if w is not None and w.pools else None for (_, w), v in zip(self._wanted, given)]
         matches = sums.numbers(sums.matches)
         if limit is not None:
@@ -111,31 +111,15 @@ class Aggregation:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def _given(wanted: _Wanted, values: MarkValues) -> pa.Array:
-    """The value of each mark, null for none."""
-    if wanted.attribute is None:
-        having = np.append(False, values.having(wanted.label))
-        return pa.array(np.ones(len(having), np.int64), mask=~having)
-    return (values.numbers if wanted.adds_durations else values.values)(wanted.label, wanted.attribute)
-
-
 def _resolved(report: Report, name: str, of: Any) -> _Wanted:
     """The specification, checked; raises `ArgumentError` if it is invalid, `QueryError` for unknown names."""
     if not isinstance(of, tuple) or len(of) not in (3, 4):
         raise ArgumentError(f"'{name}' must be 'count' or (label, attribute, function[, over]), not {of!r}")
     label, attribute, function = of[:3]
-    if function not in _FUNCTIONS:
-        raise ArgumentError(f"'{name}': the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
-    check_label(report, label)
-    if attribute is None and function != "count":
-        raise ArgumentError(f"'{name}': {function} needs an attribute")
-    kind = ValueKind.INTEGER if attribute is None else check_attribute(report, attribute)
-    if kind is ValueKind.OTHER or (function in ("sum", "avg") and not (kind.numeric or kind is ValueKind.DURATION)):
-        raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
+    kind = check_values(report, label, attribute, function, _FUNCTIONS, f"'{name}': ")
     if len(of) == 3:
         # All events of all matches at once: least of the least, sum of sums.
-        over = {"count": "sum", "sum": "sum", "avg": "avg", "min": "min", "max": "max"}[function]
-        return _Wanted(name, label, attribute, function, over, kind)
+        return _Wanted(name, label, attribute, function, "sum" if function == "count" else function, kind)
     over = of[3]
     if over not in _OVER:
         raise ArgumentError(f"'{name}': the function over the matches must be one of {', '.join(_OVER)}, not {over!r}")
@@ -213,14 +197,7 @@ class _Pooled:
 
 def _extreme(wanted: _Wanted, values: pa.Array, part: Part, begins: Ints, target: pa.DataType) -> pa.Array:
     """The least or greatest value of the matches of each detecting event."""
-    chosen = None
-    if wanted.function in ("min", "max"):
-        operation = LEAST if wanted.function == "min" else GREATEST
-        weights, chosen = ranked(values)
-    else:
-        operation = PLUS
-        counted = pc.if_else(pc.is_valid(values), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
-        weights = Values(counted if wanted.function == "count" else values)
+    operation, weights, chosen = combining(wanted.function, values)
     found, lacking = extremes(part, operation, weights, greatest=wanted.over == "max")
     result: list[Any] = []
     for first, last in zip(begins.tolist(), begins[1:].tolist()):

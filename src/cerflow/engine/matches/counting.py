@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,8 +45,8 @@ def numbers_of_events(part: Part, begins: Ints) -> NDArray[Any]:
 
 def matches_of_part(part: Part, limit: int | None) -> int:
     """The number of matches of a part, at most ``limit`` of each event if given."""
-    if isinstance(part.graph, CountedMatches) and (limit is None or part.graph.single):
-        return part.graph.count
+    if isinstance(part.found, CountedMatches) and (limit is None or part.found.single):
+        return part.found.count
     if limit is None and not part.alone:
         return int(match_numbers(part).sum())
     return sum(count_detections(part, limit)[1])
@@ -133,24 +133,33 @@ class LateWindow:
     """
 
     def __init__(self, part: Part, *, stays: bool = True) -> None:
-        self.part = replace(part, graph=MatchGraph(part.detections.copy(), part.nodes, part.marks, part.moments))
-        self._bounds: Ints = part.detections[:, layout.D_BOUND]
+        self.part = replace(part, found=MatchGraph(part.detections.copy(), part.nodes, part.marks, part.moments))
+        self._of = part
         self._counting = MatchCounter(self.part)
         # Counts remain valid only while bounds ascend.
-        self._stays = stays and not bool((np.diff(self._bounds) < 0).any())
-        self._bound: int | None = None
+        self._stays = stays and not bool((np.diff(part.detections[:, layout.D_BOUND]) < 0).any())
 
-    def move_to(self, detections: range, total: int) -> Counted:
-        """The numbers of the detections of an event; ``total`` is their sum in their own windows."""
-        if self._stays and self._bound is not None:
-            found = self._numbers(detections, self._bound)
-            if sum(found[0]) <= _OUTSIDE * total:
-                return found
-        self._bound = int(self._bounds[detections.start])
-        return self._numbers(detections, self._bound if self._stays else None)
+    def events(self, limit: int | None) -> Iterator[tuple[range, int, Counted]]:
+        """The detections of each event, the number of matches in their windows, and the numbers in the late window.
+
+        Raises `UnsupportedQueryError` if an event has more matches than a ``limit``.
+        """
+        _, begins = detecting(self._of.detections)
+        totals = numbers_of_events(self._of, begins).tolist()
+        bound: int | None = None
+        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), totals):
+            if limit is not None:
+                refuse_if_cut([total], limit)
+            detections = range(first, last)
+            found = None if bound is None else self._numbers(detections, bound)
+            if found is None or sum(found[0]) > _OUTSIDE * total:
+                bound = int(self._of.detections[first, layout.D_BOUND]) if self._stays else None
+                found = self._numbers(detections, bound)
+            yield detections, total, found
 
     def _numbers(self, detections: range, bound: int | None) -> Counted:
         """Count with a bound; None for each detection's own."""
         some = slice(detections.start, detections.stop)
-        self.part.detections[some, layout.D_BOUND] = self._bounds[some] if bound is None else bound
+        own = self._of.detections[some, layout.D_BOUND]
+        self.part.detections[some, layout.D_BOUND] = own if bound is None else bound
         return self._counting.numbers(detections)

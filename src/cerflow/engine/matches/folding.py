@@ -53,13 +53,18 @@ class Values:
         return self.whole and not bool((self.floats < 0).any())
 
 
-def ranked(values: pa.Array) -> tuple[Values, Ints]:
-    """Values of any kind as numbers in the same order, and the place of the value of each number."""
-    ranks = pc.rank(values, sort_keys="ascending", tiebreaker="dense")
-    known = pc.is_valid(values)
+def combining(function: str, given: pa.Array) -> tuple[int, Values, Ints | None]:
+    """The operation by which a function combines what it takes from the events of a match, and the values of the marks.
+
+    For the least and the greatest these are ranks; the last result says where the value of each rank is.
+    """
+    if function not in ("min", "max"):
+        counted = pc.if_else(pc.is_valid(given), pa.scalar(1, pa.int64()), pa.scalar(None, pa.int64()))
+        return PLUS, Values(counted if function == "count" else given), None
+    ranks = pc.rank(given, sort_keys="ascending", tiebreaker="dense")
     _, chosen = np.unique(ranks.to_numpy(), return_index=True)
-    kept = pc.if_else(known, pc.cast(pc.subtract(ranks, pa.scalar(1, ranks.type)), pa.int64()), None)
-    return Values(kept), chosen
+    kept = pc.if_else(pc.is_valid(given), pc.cast(pc.subtract(ranks, pa.scalar(1, ranks.type)), pa.int64()), None)
+    return LEAST if function == "min" else GREATEST, Values(kept), chosen
 
 
 class Folding:

@@ -37,28 +37,9 @@ class CountedMatches:
         self.single = single
         self._make = make
 
-    @property
-    def detections(self) -> IntRows:
-        """The detections, ascending."""
-        return self._graph.detections
-
-    @property
-    def nodes(self) -> IntRows:
-        """The nodes."""
-        return self._graph.nodes
-
-    @property
-    def marks(self) -> IntRows:
-        """The marks."""
-        return self._graph.marks
-
-    @property
-    def moments(self) -> Moments | None:
-        """The moments."""
-        return self._graph.moments
-
     @cached_property
-    def _graph(self) -> MatchGraph:
+    def graph(self) -> MatchGraph:
+        """The graph."""
         return self._make()
 
 

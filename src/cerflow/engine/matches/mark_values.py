@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.base.array_types import Floats, Mask
-from cerflow.base.arrow_columns import truths_of
-from cerflow.base.errors import QueryError, nearest
+from cerflow.base.arrow_columns import one_array, truths_of
+from cerflow.base.errors import ArgumentError, QueryError, nearest
 from cerflow.base.schema import ValueKind
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine import layout
@@ -21,25 +21,35 @@ from cerflow.engine.results.report import Report
 from cerflow.logic.analysis.scopes import labels_of
 
 
-def check_label(report: Report, label: str) -> None:
-    """Raise `QueryError` if matches of the query do not show events of such a label."""
+def check_values(
+    report: Report, label: str, attribute: str | None, function: str, known: Collection[str], where: str = ""
+) -> ValueKind:
+    """The kind of the values that a function, one of the ``known``, takes from the events with a label.
+
+    Raises `ArgumentError` for another function or a missing attribute, said to be ``where``, and `QueryError` for a
+    label or an attribute that the query does not report, or whose values do not fit.
+    """
+    if function not in known:
+        raise ArgumentError(f"{where}the function must be one of {', '.join(known)}, not {function!r}")
     labels = labels_of(report.select.formula)
-    known = labels.assigned if report.keep is None else report.keep
-    if label in known or (labels.wildcard and report.keep is None):
-        return
-    if label in labels.assigned:
-        raise QueryError(f"the label '{label}' is not selected by the query", hint=f"Add it to SELECT: {label}.")
-    raise _unknown("label", label, known)
-
-
-def check_attribute(report: Report, attribute: str) -> ValueKind:
-    """The kind of an attribute; raises `QueryError` if events lack it, or if the query does not keep it."""
+    shown = labels.assigned if report.keep is None else report.keep
+    if label not in shown and not (labels.wildcard and report.keep is None):
+        if label in labels.assigned:
+            raise QueryError(f"the label '{label}' is not selected by the query", hint=f"Add it to SELECT: {label}.")
+        raise _unknown("label", label, shown)
+    if attribute is None:
+        if function != "count":
+            raise ArgumentError(f"{where}{function} needs an attribute")
+        return ValueKind.INTEGER
     column = report.events.column(attribute)
     if column not in report.events.attributes:
         raise _unknown("attribute", attribute, report.events.attributes)
     if column not in report.stored:
         raise QueryError(f"the attribute '{attribute}' is not selected by the query", hint="SELECT * keeps them all.")
-    return report.events.kind(column)
+    kind = report.events.kind(column)
+    if kind is ValueKind.OTHER or (function in ("sum", "avg") and not (kind.numeric or kind is ValueKind.DURATION)):
+        raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
+    return kind
 
 
 def _unknown(what: str, name: str, known: Collection[str]) -> QueryError:
@@ -58,8 +68,7 @@ class MarkValues:
         self._labels = part.marks[1:, layout.M_LABEL]
 
     def _column(self, attribute: str) -> pa.Array:
-        rows = self._part.kept.at(self._positions).column(self._report.events.column(attribute)).combine_chunks()
-        values = rows.chunk(0) if isinstance(rows, pa.ChunkedArray) else rows
+        values = one_array(self._part.kept.at(self._positions).column(self._report.events.column(attribute)))
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
@@ -81,16 +90,19 @@ class MarkValues:
             having |= wild & truths_of(pc.equal(self._column(self._report.events.type), label))
         return having
 
-    def values(self, label: str, attribute: str) -> pa.Array:
-        """An attribute of the events with a label; null for other events, and for values that are not numbers (NaN)."""
-        values = self._column(attribute)
-        values = pc.if_else(pa.array(self.having(label)), values, pa.scalar(None, values.type))
-        return pa.concat_arrays([pa.nulls(1, values.type), values])
+    def given(self, label: str | None, attribute: str | None, function: str) -> pa.Array:
+        """What a function takes from the events with a label, or from all that matches show; null for other events.
 
-    def numbers(self, label: str, attribute: str) -> pa.Array:
-        """The same, durations as whole microseconds (rounded down, null beyond 64 bits)."""
-        values = self.values(label, attribute)
-        if not pa.types.is_duration(values.type):
+        That is the attribute, null for NaN, or the number 1 for the event itself. Durations to be added are whole
+        microseconds (rounded down, null beyond 64 bits).
+        """
+        having = np.append(False, self.shown() if label is None else self.having(label))
+        if attribute is None:
+            return pa.array(np.ones(len(having), np.int64), mask=~having)
+        values = self._column(attribute)
+        values = pa.concat_arrays([pa.nulls(1, values.type), values])
+        values = pc.if_else(pa.array(having), values, pa.scalar(None, values.type))
+        if function not in ("sum", "avg") or not pa.types.is_duration(values.type):
             return values
         size = MICROSECONDS[values.type.unit]
         known = values.cast(pa.int64())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import sys
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,27 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import truths_of
-from cerflow.base.errors import ArgumentError, QueryError
-from cerflow.base.schema import ValueKind
+from cerflow.base.errors import ArgumentError
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.search import B_DETECTION, B_PATH, FULL, NO_MORE, P_MARK, P_NEXT, best_with, push
-from cerflow.engine.kernels.matches.search import search as search_long
-from cerflow.engine.kernels.matches.semiring import GREATEST, LEAST, PLUS, joined_values
-from cerflow.engine.kernels.matches.unrank import unrank as unrank_long
-from cerflow.engine.kernels.table import search, unrank
-from cerflow.engine.matches.counting import (
-    Counted,
-    LateWindow,
-    LongNumbers,
-    MatchCounter,
-    detecting,
-    match_numbers,
-    numbers_of_events,
-    refuse_if_cut,
-)
-from cerflow.engine.matches.folding import Folding, Values, lowest, ranked
-from cerflow.engine.matches.mark_values import MarkValues, check_attribute, check_label
+from cerflow.engine.kernels import table
+from cerflow.engine.kernels.matches import search
+from cerflow.engine.kernels.matches.semiring import LEAST, joined_values
+from cerflow.engine.matches import counting
+from cerflow.engine.matches.folding import Folding, Values, combining, lowest
+from cerflow.engine.matches.mark_values import MarkValues, check_values
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
 from cerflow.language.select import ProjectionKind
@@ -80,11 +69,11 @@ def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
     return marks if last == layout.NO_MARK else [*marks, last]
 
 
-def match_by_number(part: Part, amounts: Ints | LongNumbers, d: int, rank: int) -> list[int]:
+def match_by_number(part: Part, amounts: Ints | counting.LongNumbers, d: int, rank: int) -> list[int]:
     """The marks of the match with a number among those of one detection; ``amounts`` are those of `MatchCounter`."""
     small = part.nodes.view(np.int32)
     root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
-    kernel = unrank_long if isinstance(amounts, LongNumbers) else unrank
+    kernel = search.unrank if isinstance(amounts, counting.LongNumbers) else table.unrank
     path = np.empty(64, np.int32)
     while (length := kernel(part.nodes, small, amounts, root, bound, rank, path)) < 0:
         path = np.empty(2 * len(path), np.int32)
@@ -164,9 +153,9 @@ class Passing:
 
     def numbered(self, part: Part, limit: int | None, detects_only: bool) -> Iterator[Pick]:
         """The chosen matches of the next part, with ``detects_only`` without their events."""
-        _, begins = detecting(part.detections)
-        numbers = None if detects_only else match_numbers(part).tolist()
-        counting = MatchCounter(part)
+        _, begins = counting.detecting(part.detections)
+        numbers = None if detects_only else counting.match_numbers(part).tolist()
+        counter = counting.MatchCounter(part)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
             if self.done:
                 return
@@ -178,7 +167,7 @@ class Passing:
             if not ranks:
                 continue
             # The detections of an event have one window.
-            _, amounts = counting.numbers(range(first, last))
+            _, amounts = counter.numbers(range(first, last))
             d, before = first, 0
             for rank in ranks:
                 while rank - before >= numbers[d]:
@@ -192,7 +181,7 @@ class Passing:
 
 @dataclass(frozen=True)
 class First:
-    """The first ``size`` matches of each detecting event in an order, those without a value last."""
+    """The first ``size`` matches of each counting.detecting event in an order, those without a value last."""
 
     size: int
     by: Order
@@ -204,17 +193,7 @@ class First:
             return
         if not isinstance(self.by, tuple) or len(self.by) != 3:
             raise ArgumentError(f"by must be 'start', 'events' or (label, attribute, function), not {self.by!r}")
-        label, attribute, function = self.by
-        if function not in _FUNCTIONS:
-            raise ArgumentError(f"the function must be one of {', '.join(_FUNCTIONS)}, not {function!r}")
-        check_label(report, label)
-        if attribute is None:
-            if function != "count":
-                raise ArgumentError(f"{function} needs an attribute")
-            return
-        kind = check_attribute(report, attribute)
-        if kind is ValueKind.OTHER or (function == "sum" and not (kind.numeric or kind is ValueKind.DURATION)):
-            raise QueryError(f"{function} of '{attribute}': its values are of kind {kind}")
+        check_values(report, *self.by, _FUNCTIONS)
 
     def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
         """The first matches of each part."""
@@ -226,41 +205,23 @@ class First:
 
         Values of matches outside the window only lengthen the search: a match is never better than its branch promises.
         """
-        combined, values, nothing = self.weights(part, report)
-        late = LateWindow(part)
+        combined, values, nothing = self._weights(MarkValues(part, report))
+        late = counting.LateWindow(part)
         operation, folding = lowest(late.part, combined, values, greatest=self.descending)
         below = np.zeros((1, 2), folding.weights.dtype)
-        _, begins = detecting(part.detections)
-        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), numbers_of_events(part, begins).tolist()):
-            if limit is not None:
-                refuse_if_cut([total], limit)
-            counted = late.move_to(range(first, last), total)
-            for d in range(first, last):
+        for detections, _, counted in late.events(limit):
+            for d in detections:
                 folding.fold(d, below)
-            found = _searched(part, operation, folding, nothing, first, counted)
+            found = _searched(part, operation, folding, nothing, detections.start, counted)
             yield from islice(found, min(self.size, sys.maxsize))
 
-    def weights(self, part: Part, report: Report) -> tuple[int, Values, Any]:
+    def _weights(self, marks: MarkValues) -> tuple[int, Values, Any]:
         """How the values of a match are combined, the values of the marks, and the value without events."""
-        marks = MarkValues(part, report)
         if self.by == "start":
             return LEAST, Values(pa.array(marks.positions())), float("nan")
-        if self.by == "events":
-            return PLUS, _ones(np.append(False, marks.shown())), 0
-        assert isinstance(self.by, tuple)
-        label, attribute, function = self.by
-        if attribute is None:
-            return PLUS, _ones(np.append(False, marks.having(label))), 0
-        values = marks.values(label, attribute)
-        if function == "count":
-            return PLUS, _ones(truths_of(values.is_valid())), 0
-        if function == "sum":
-            return PLUS, Values(marks.numbers(label, attribute)), float("nan")
-        return (LEAST if function == "min" else GREATEST), ranked(values)[0], float("nan")
-
-
-def _ones(known: Any) -> Values:
-    return Values(pa.array(np.ones(len(known), np.int64), mask=~known))
+        label, attribute, function = (None, None, "count") if isinstance(self.by, str) else self.by
+        operation, values, _ = combining(function, marks.given(label, attribute, function))
+        return operation, values, 0 if function == "count" else float("nan")
 
 
 #: The first room for branches and paths.
@@ -268,12 +229,12 @@ _BRANCHES = 1 << 10
 
 
 def _searched(
-    part: Part, operation: int, folding: Folding, nothing: Any, first: int, counted: Counted
+    part: Part, operation: int, folding: Folding, nothing: Any, first: int, counted: counting.Counted
 ) -> Iterator[Pick]:
     """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
     weights, bests, (matches, amounts) = folding.weights, folding.values, counted
     # Python searches where values or numbers of the matches may need more than 64 bits.
-    long = sum(matches) >= 2**63 or isinstance(amounts, LongNumbers) or weights.dtype.hasobject
+    long = sum(matches) >= 2**63 or isinstance(amounts, counting.LongNumbers) or weights.dtype.hasobject
     integers, numbers = (object, object) if long else (np.int64, np.float64)
     kinds = (((3,), np.int32), ((), integers), ((2,), numbers), ((2,), np.int32), ((), np.int32))
     room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
@@ -285,18 +246,95 @@ def _searched(
         rows[k], ranks[k], values[k] = (
             (root, first + k, -1),
             rank,
-            (best_with(operation, value, bests[root]), value),
+            (search.best_with(operation, value, bests[root]), value),
         )
-        push(k, values, ranks, heap, cursor)
+        search.push(k, values, ranks, heap, cursor)
         rank += number
     graph = part.nodes, part.nodes.view(np.int32), part.detections, amounts, operation, weights, bests
-    while (found := (search_long if long else search)(*graph, *room, cursor)) != NO_MORE:
-        if found == FULL:
+    while (found := (search if long else table).search(*graph, *room, cursor)) != search.NO_MORE:
+        if found == search.FULL:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
             continue
-        marks, path, paths = [], int(room[0][found, B_PATH]), room[3]
+        marks, path, paths = [], int(room[0][found, search.B_PATH]), room[3]
         while path >= 0:
-            marks.append(int(paths[path, P_MARK]))
-            path = int(paths[path, P_NEXT])
-        d = int(room[0][found, B_DETECTION])
+            marks.append(int(paths[path, search.P_MARK]))
+            path = int(paths[path, search.P_NEXT])
+        d = int(room[0][found, search.B_DETECTION])
         yield d, _with_last(part, d, marks)
+
+
+# --- random matches --------------------------------------------------------------------------------------------------
+
+#: With more nodes than this for each match, counting again takes longer than rejecting matches.
+_NODES = 1 << 12
+#: A sample of more than one in this many is taken from a list of all matches.
+_LISTED = 4
+
+
+@dataclass(frozen=True)
+class Sample:
+    """``size`` matches of each detecting event, chosen uniformly; at most all of them.
+
+    Matches are counted in a `LateWindow`. A match drawn outside the window of its detection is drawn again.
+    """
+
+    size: int
+    seed: int
+    replacement: bool
+
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+        """The sample of each part."""
+        draw = random.Random(self.seed)
+        for part in parts:
+            yield part, self._of_part(draw, part, limit)
+
+    def _of_part(self, draw: random.Random, part: Part, limit: int | None) -> Iterator[Pick]:
+        late = counting.LateWindow(part, stays=len(part.nodes) >= _NODES * self.size)
+        nodes, small = part.nodes, part.nodes.view(np.int32)
+        begin = small[:, layout.I_CHILD] == layout.BOTTOM
+        starts = np.zeros(len(part.marks), np.int64)
+        starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
+        for detections, total, counted in late.events(limit):
+            yield from self._drawn(draw, total, _Numbered(part, late.part, starts, detections, counted))
+
+    def _drawn(self, draw: random.Random, total: int, matches: _Numbered) -> list[Pick]:
+        """The sample of one event, which has ``total`` matches, in the order of their numbers."""
+        size = self.size
+        if not self.replacement and size * _LISTED > total:
+            every = [pick for number in range(matches.count) if (pick := matches.match(number)) is not None]
+            return [every[k] for k in sorted(draw.sample(range(total), min(size, total)))]
+        found: list[tuple[int, Pick]] = []
+        refused = set[int]()
+        while len(found) < size:
+            number = draw.randrange(matches.count)
+            pick = None if number in refused else matches.match(number)
+            if pick is not None:
+                found.append((number, pick))
+            if pick is None or not self.replacement:
+                refused.add(number)
+        return [pick for _, pick in sorted(found)]
+
+
+class _Numbered:
+    """The matches of the detections of an event, numbered from 0 to ``count`` together with some outside the window.
+
+    ``late`` is the part with a window in which they were ``counted``, ``starts`` has where matches begin at each mark.
+    """
+
+    def __init__(self, part: Part, late: Part, starts: Ints, detections: range, counted: counting.Counted) -> None:
+        self._part, self._late, self._starts, self._detections = part, late, starts, detections
+        numbers, self._amounts = counted
+        self._ends: list[int] = np.cumsum(numbers, dtype=object).tolist()
+        self.count = self._ends[-1]
+
+    def match(self, number: int) -> Pick | None:
+        """A match by its number; None if it lies outside the window."""
+        at = bisect_right(self._ends, number)
+        d = self._detections[at]
+        marks = match_by_number(self._late, self._amounts, d, number - (self._ends[at - 1] if at else 0))
+        bound = self._part.detections[d, layout.D_BOUND]
+        if self._late.detections[d, layout.D_BOUND] == bound:
+            return d, marks
+        # The last event need not be in the window of the earlier ones.
+        earlier = len(marks) - (self._late.detections[d, layout.D_MARK] != layout.NO_MARK)
+        return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None

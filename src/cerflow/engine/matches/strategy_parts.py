@@ -34,7 +34,7 @@ def _chosen(part: Part) -> Iterator[Part]:
         at, count, written = (largest if part.pick == layout.LARGEST else pick)(part.detections, at, *room)
         if written:
             graph = MatchGraph(room.found[:written], room.new[:count], part.marks, part.moments)
-            yield replace(part, graph=graph, pick=layout.EVERYTHING)
+            yield replace(part, found=graph, pick=layout.EVERYTHING)
         else:
             size *= 2
 

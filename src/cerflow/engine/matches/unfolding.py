@@ -29,12 +29,17 @@ class Part:
     strategy will leave one match of every event; ``by`` has the labels that it compares (empty for all events).
     """
 
-    graph: MatchGraph | CountedMatches
+    found: MatchGraph | CountedMatches
     kept: StoredEvents
     label_sets: list[frozenset[str]]
     pick: int = layout.EVERYTHING
     alone: bool = False
     by: frozenset[str] = frozenset()
+
+    @property
+    def graph(self) -> MatchGraph:
+        """The graph, made now if the matches are counted only."""
+        return self.found.graph if isinstance(self.found, CountedMatches) else self.found
 
     @property
     def detections(self) -> IntRows:

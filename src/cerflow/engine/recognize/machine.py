@@ -479,7 +479,7 @@ class Machine:
 
 
 def _together(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:
-    return in_one_graph([*graphs, MatchGraph(others.detections, others.nodes, others.marks)])
+    return in_one_graph([*graphs, others.graph])
 
 
 def _nobody(_: int) -> None:
