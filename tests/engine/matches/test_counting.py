@@ -154,7 +154,7 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
     )
     query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN 20000 EVENTS")
     part = max(query.recognizer(table.schema).push(table).parts, key=lambda part: len(part.detections))
-    last = replace(part, graph=MatchGraph(part.detections[-1:], part.nodes, part.marks))
+    last = replace(part, found=MatchGraph(part.detections[-1:], part.nodes, part.marks))
     assert slid(last, COUNT, 1)[0] == 1  # compiled by now
     begun = time.process_time()
     assert slid(last, COUNT, 1)[0] == 1

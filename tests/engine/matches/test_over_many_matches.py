@@ -10,7 +10,7 @@ import pytest
 
 import cerflow
 from cerflow.base.errors import QueryError, UnsupportedQueryError
-from cerflow.engine.matches import counting, sampling
+from cerflow.engine.matches import counting, picking
 
 
 def letters(text, **columns):
@@ -32,7 +32,7 @@ def test_samples_are_uniform():
 
 @pytest.mark.parametrize("pattern", ["A ; B", "A ; B OR A ; B ; A ; B"])
 def test_samples_in_windows_are_uniform(monkeypatch, pattern):
-    monkeypatch.setattr(sampling, "_NODES", 0)
+    monkeypatch.setattr(picking, "_NODES", 0)
     bounds = []
     numbers = counting.LateWindow._numbers
     monkeypatch.setattr(

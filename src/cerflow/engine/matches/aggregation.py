@@ -101,7 +101,7 @@ class Aggregation:
         matches = sums.numbers(sums.matches)
         if limit is not None:
             refuse_if_cut(matches, limit)
-        columns = Detected(self._report, positions, part.kept, part.moments).leading()
+        columns = Detected(self._report, positions, part).leading()
         for (name, wanted), of, pool in zip(self._wanted, given, pooled):
             target = self.schema.field(name).type
             if wanted is None:

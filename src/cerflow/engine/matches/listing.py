@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.base import limits
 from cerflow.base.array_types import Ints, Mask, Smalls
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, nan_as_null, numbers_of, one_array, truths_of
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.moments import Moments
-from cerflow.engine.matches.unfolding import Unfolded
+from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn
 from cerflow.engine.results.report import Report
@@ -50,28 +50,27 @@ class StoredRows:
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
         if name not in self._columns:
-            self._columns[name] = self._taken(name)
+            if self._one_piece is not None:
+                piece, rows = self._one_piece
+                self._columns[name] = pc.take(piece.column(name), rows, boundscheck=False)
+            else:
+                self._columns[name] = one_array(self._table.column(name))
         return self._columns[name]
-
-    def _taken(self, name: str) -> pa.Array:
-        if self._one_piece is not None:
-            piece, rows = self._one_piece
-            return pc.take(piece.column(name), rows, boundscheck=False)
-        return one_array(self._table.column(name))
 
 
 class Detected:
     """The columns of detections, one row for each of some positions."""
 
-    def __init__(self, report: Report, positions: Ints, kept: StoredEvents, moments: Moments | None = None) -> None:
+    def __init__(self, report: Report, positions: Ints, part: Part) -> None:
         self._report = report
+        moments = part.moments
         self._moments = moments if moments is not None and Moments.among(positions).any() else None
         self._positions = positions
         if self._moments is not None:
             among = Moments.among(positions)
             positions = positions.copy()
             positions[among] = self._moments.members[Moments.numbers(positions[among])]
-        self._rows = StoredRows(kept, positions)
+        self._rows = StoredRows(part.kept, positions)
 
     def places(self) -> pa.Array:
         """The reported position of each event, null where the clock detected it."""
@@ -110,24 +109,14 @@ class Detected:
 
 
 class Listing:
-    """The rows of some matches; ``numbers`` are the numbers of the matches, if the query asks for them."""
+    """The rows of some matches of a part; ``numbers`` are those of the matches, if the query asks for them."""
 
-    def __init__(
-        self,
-        report: Report,
-        found: Unfolded,
-        label_sets: Sequence[frozenset[str]],
-        kept: StoredEvents,
-        numbers: Ints,
-        moments: Moments | None = None,
-    ) -> None:
+    def __init__(self, report: Report, found: Unfolded, part: Part, numbers: Ints) -> None:
         self._report = report
         self._numbers = numbers
         self._found = found
-        self._all_labels = label_sets
-        self._kept = kept
-        self._moments = moments
-        self._labels = label_sets
+        self._part = part
+        self._labels = label_sets = part.label_sets
         self._renumbered: Smalls | None = None
         self._by_label: dict[str | None, tuple[Smalls, Smalls]] = {}
         if report.select.projection.kind is ProjectionKind.NONE:
@@ -142,18 +131,18 @@ class Listing:
     @cached_property
     def _shown(self) -> Unfolded:
         """The matches without events whose labels are all hidden."""
-        if self._labels is self._all_labels:
+        if self._labels is self._part.label_sets:
             return self._found
         hidden = np.array([not labels for labels in self._labels], bool)[self._found.labels]
         return self._found.without(hidden) if hidden.any() else self._found
 
     @cached_property
     def _rows(self) -> StoredRows:
-        return StoredRows(self._kept, self._shown.positions)
+        return StoredRows(self._part.kept, self._shown.positions)
 
     @cached_property
     def _detected(self) -> Detected:
-        return Detected(self._report, self._found.detected, self._kept, self._moments)
+        return Detected(self._report, self._found.detected, self._part)
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         """The rows with the columns of a schema; see `Report.shown`."""
@@ -215,8 +204,7 @@ class Listing:
         report, found = self._report, self._found
         target = report.schema.field(len(report.leading) + len(report.select.partition) + k).type
         expression = report.computed[k].expression
-        events = LabelAttributes(found, self._all_labels, self._kept, report, self._numbers)
-        return events.compute(expression, target)
+        return LabelAttributes(report, found, self._part, self._numbers).compute(expression, target)
 
     def _event_lists(self, schema: pa.Schema) -> pa.Array:
         numbers = self._shown.events
@@ -232,7 +220,10 @@ class Listing:
 
     def _flat(self, column: FlatColumn) -> pa.Array:
         offsets, numbers = self._of_label(column.label)
-        values = self._field(column)
+        if column.attribute is not None:
+            values = self._rows.column(column.attribute)
+        else:
+            values = self._places if column.field == "position" else self._types
         if column.several:
             return pa.ListArray.from_arrays(array_of_numbers(offsets), taken(values, numbers))
         sizes = np.diff(offsets)
@@ -240,12 +231,6 @@ class Listing:
         at = np.zeros(len(self), np.int32)
         at[sizes == 1] = numbers
         return values.take(array_of_numbers(at, sizes == 0))
-
-    def _field(self, column: FlatColumn) -> pa.Array:
-        """The values of a field for every event."""
-        if column.attribute is not None:
-            return self._rows.column(column.attribute)
-        return self._places if column.field == "position" else self._types
 
     @cached_property
     def _types(self) -> pa.Array:
@@ -257,11 +242,8 @@ class Listing:
 
     def _of_label(self, label: str | None) -> tuple[Smalls, Smalls]:
         """The events with a label: the first event of each match, and the numbers of all."""
-        if label not in self._by_label:
-            self._by_label[label] = self._found_by(label)
-        return self._by_label[label]
-
-    def _found_by(self, label: str | None) -> tuple[Smalls, Smalls]:
+        if label in self._by_label:
+            return self._by_label[label]
         shown = self._shown
         if label is not None:
             having = self._having(label)
@@ -269,16 +251,13 @@ class Listing:
             named = [self._having(each) for each in {c.label for c in self._report.flat} if each is not None]
             having = ~np.logical_or.reduce([np.zeros(len(shown.labels), bool), *named])
         having = having[shown.events]
-        return np.append(0, np.cumsum(having)).astype(np.int32)[shown.offsets], shown.events[having]
+        found = np.append(0, np.cumsum(having)).astype(np.int32)[shown.offsets], shown.events[having]
+        self._by_label[label] = found
+        return found
 
     def _having(self, label: str) -> Mask:
         """Marks the events that have a label."""
-        numbers = self._shown.labels
-        found = np.array([label in s for s in self._labels], bool)[numbers]
-        open_ = np.array([TYPE_LABEL in s for s in self._labels], bool)[numbers]
-        if open_.any():
-            found |= open_ & truths_of(pc.is_in(self._types, value_set=array_of_texts([label])))
-        return found
+        return having_label(label, self._labels, self._shown.labels, lambda: self._types)
 
     # -- lists of events -------------------------------------------------------------------------------------------
 
@@ -316,12 +295,26 @@ class Listing:
 
     @cached_property
     def _coded_labels(self) -> tuple[pa.ListArray, Ints]:
-        return _labels(self._shown.labels, self._labels, lambda: self._coded_types)
+        """Lists of labels, sorted, and the number of each event's list; its type stands there for the placeholder."""
+        index = numbers = self._shown.labels
+        texts: list[list[str]] = [sorted(s - {TYPE_LABEL, UNNAMED}) for s in self._labels]
+        open_ = np.array([TYPE_LABEL in s for s in self._labels], bool)
+        if open_.any():
+            names, codes = self._coded_types
+            width = len(names) + 1
+            index = np.where(open_[numbers], codes, len(names)) + numbers * width
+            used: Sequence[int] = range(len(texts) * width)
+            if len(used) > _FEW_LISTS:
+                distinct, index = np.unique(index, return_inverse=True)
+                used = distinct.tolist()
+            spelt_names = names.to_pylist()
+            texts = [sorted({*texts[p // width], *spelt_names[p % width :][:1]} - {UNNAMED}) for p in used]
+        return lists_of_texts(tuple(map(tuple, texts))), index
 
     @property
     def keys(self) -> Ints:
         """A number for each event: equal in all listings for the same event with the same label set."""
-        return self._shown.positions * len(self._all_labels) + self._shown.labels
+        return self._shown.positions * len(self._part.label_sets) + self._shown.labels
 
     def renumber(self, numbers: Smalls, events: pa.StructArray) -> None:
         """Refer to other events; ``numbers`` gives the place of each own event among them."""
@@ -336,6 +329,17 @@ class Listing:
         wanted = {i.label for i in listed if i.attributes is None or name in i.attributes}
         shows = np.array([bool(s & wanted) for s in self._labels], bool)[self._shown.labels]
         return pc.if_else(pa.array(shows), values, pa.scalar(None, values.type))
+
+
+def having_label(
+    label: str, label_sets: Sequence[frozenset[str]], numbers: Ints, types: Callable[[], pa.Array]
+) -> Mask:
+    """Marks the events with a label, by the ``numbers`` of their label sets; the type stands for the placeholder."""
+    found = np.array([label in s for s in label_sets], bool)[numbers]
+    open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)[numbers]
+    if open_.any():
+        found |= open_ & truths_of(pc.equal(types(), label))
+    return found
 
 
 def join_dictionaries(listings: Sequence[Listing]) -> None:
@@ -358,24 +362,3 @@ def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
     if report.events.time is None:
         return _places(report, positions, rows)
     return rows.column(report.events.time)
-
-
-def _labels(
-    numbers: Ints, label_sets: Sequence[frozenset[str]], types: Callable[[], tuple[pa.Array, Ints]]
-) -> tuple[pa.ListArray, Ints]:
-    """Lists of labels, sorted, and the number of each event's list; its type stands there for the placeholder."""
-    texts: list[list[str]] = [sorted(s - {TYPE_LABEL, UNNAMED}) for s in label_sets]
-    index = numbers
-    open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)
-    if open_.any():
-        names, codes = types()
-        width = len(names) + 1
-        pairs = np.where(open_[numbers], codes, len(names)) + numbers * width
-        used: Sequence[int] = range(len(texts) * width)
-        index = pairs
-        if len(used) > _FEW_LISTS:
-            distinct, index = np.unique(pairs, return_inverse=True)
-            used = distinct.tolist()
-        spelt_names = names.to_pylist()
-        texts = [sorted({*texts[p // width], *spelt_names[p % width :][:1]} - {UNNAMED}) for p in used]
-    return lists_of_texts(tuple(map(tuple, texts))), index

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.base.array_types import Floats, Mask
 from cerflow.base.arrow_columns import one_array, truths_of
 from cerflow.base.errors import ArgumentError, QueryError, nearest
@@ -16,6 +16,7 @@ from cerflow.base.schema import ValueKind
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine import layout
 from cerflow.engine.evaluate.ranges import MOST
+from cerflow.engine.matches.listing import having_label
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.logic.analysis.scopes import labels_of
@@ -84,11 +85,8 @@ class MarkValues:
 
     def having(self, label: str) -> Mask:
         """Whether an event has a label, for all marks but the first."""
-        having = np.array([label in s for s in self._part.label_sets], bool)[self._labels]
-        wild = np.array([TYPE_LABEL in s for s in self._part.label_sets], bool)[self._labels]
-        if wild.any():
-            having |= wild & truths_of(pc.equal(self._column(self._report.events.type), label))
-        return having
+        types = partial(self._column, self._report.events.type)
+        return having_label(label, self._part.label_sets, self._labels, types)
 
     def given(self, label: str | None, attribute: str | None, function: str) -> pa.Array:
         """What a function takes from the events with a label, or from all that matches show; null for other events.

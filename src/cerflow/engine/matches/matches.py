@@ -26,7 +26,7 @@ from cerflow.engine.matches.listing import Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, Sample, picked
 from cerflow.engine.matches.row_limit import announced, counted_rows, digits, readable_number, told_if_none
 from cerflow.engine.matches.strategy_parts import chosen_parts
-from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, Unfolded, unfolded
+from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
 
@@ -145,10 +145,10 @@ class Matches:
 
     def __getitem__(self, at: int | slice) -> dict[str, Any] | Matches:
         if isinstance(at, slice):
-            return self._chosen(self._span(at))
+            return self._like(self._parts, self._span(at))
         number = _number(at)
         place = number if number >= 0 else self.rows() + number
-        found = [] if place < 0 else self._chosen(self._numbered(place, place + 1, 1)).to_pylist()
+        found = [] if place < 0 else self._like(self._parts, self._numbered(place, place + 1, 1)).to_pylist()
         if not found:
             raise IndexError(f"there is no match number {number}, there are {digits(self.rows())}")
         return found[0]
@@ -168,9 +168,6 @@ class Matches:
         if isinstance(self._picker, NumberRange):
             return self._picker.among(begin, stop, step)
         return NumberRange(begin, stop, step, self._picker)
-
-    def _chosen(self, picker: Picker) -> Matches:
-        return self._like(self._parts, picker)
 
     def _like(self, parts: Iterable[Part], picker: Picker | None) -> Matches:
         return Matches(parts, self._report, self._limit, picker, before=self._before, stream=self._stream)
@@ -218,17 +215,16 @@ class Matches:
         numbers = count(self._before + 1)
         if isinstance(self._picker, NumberRange):
             numbers = count(self._before + 1 + self._picker.begin, self._picker.step)
-        for part, matches in self._unfolded(max_rows):
-            for found in matches:
-                numbered = self._numbered_rows(numbers, len(found))
-                yield Listing(self._report, found, part.label_sets, part.kept, numbered, part.moments)
-
-    def _unfolded(self, max_rows: int) -> Iterator[tuple[Part, Iterator[Unfolded]]]:
         if self._picker is None:
             limit = NO_LIMIT if self._limit is None else self._limit
-            return ((part, unfolded(part, limit, max_rows)) for part in self._parts)
-        picks = self._picker.picks(self._parts, self._report, self._limit)
-        return ((part, picked(part, some, max_rows)) for part, some in picks)
+            unfolding = ((part, unfolded(part, limit, max_rows)) for part in self._parts)
+        else:
+            picks = self._picker.picks(self._parts, self._report, self._limit)
+            unfolding = ((part, picked(part, some, max_rows)) for part, some in picks)
+        for part, matches in unfolding:
+            for found in matches:
+                numbered = self._numbered_rows(numbers, len(found))
+                yield Listing(self._report, found, part, numbered)
 
     def _numbered_rows(self, numbers: Iterator[int], size: int) -> Ints:
         """The numbers of the next ``size`` matches, if the query asks for them."""
@@ -300,7 +296,7 @@ class Matches:
         self._refuse("ordered")
         first = First(size, by, descending)
         first.check(self._report)
-        return self._chosen(first)
+        return self._like(self._parts, first)
 
     def sample(self, size: int, *, seed: int | None = None, replacement: bool = False) -> Matches:
         """``size`` random matches of each detecting event, all equally likely, without unfolding the others.
@@ -315,7 +311,7 @@ class Matches:
         if seed is not None:
             expect(seed, (int, float, str, bytes), "the seed must be a number or a text")
         chosen = random.randrange(2**63) if seed is None else seed
-        return self._chosen(Sample(size, chosen, replacement))
+        return self._like(self._parts, Sample(size, chosen, replacement))
 
     def _refuse(self, what: str) -> None:
         if self._picker is not None:

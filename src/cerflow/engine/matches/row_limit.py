@@ -99,7 +99,7 @@ def counted_rows(
                 f"the number of matches of one event, {readable_number(max(some))}, does not fit 38 digits; "
                 'counts="text" (--counts text) gives it as text'
             )
-        leading = Detected(report, detected[start : start + max_rows], part.kept, part.moments).leading()
+        leading = Detected(report, detected[start : start + max_rows], part).leading()
         amounts = _decimals(some) if counts == "decimal" else array_of_texts([*map(digits, some)])
         yield pa.RecordBatch.from_arrays([*leading, *[amounts for _ in report.counts]], schema=schema)
 

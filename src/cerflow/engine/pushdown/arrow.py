@@ -66,18 +66,25 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _type(self, name: str) -> pa.DataType:
         return self.schema.columns.field(name).type
 
-    def _text(self, operand: c.Expression) -> pc.Expression:
+    def _column(self, operand: c.Expression) -> str:
         if not isinstance(operand, c.Attribute):
             raise UndecidedError
-        name = self.schema.column(operand.name)
+        return self.schema.column(operand.name)
+
+    def _column_of_times(self, operand: c.Expression) -> str:
+        name = self._column(operand)
+        if not (pa.types.is_timestamp(self._type(name)) or pa.types.is_duration(self._type(name))):
+            raise UndecidedError
+        return name
+
+    def _text(self, operand: c.Expression) -> pc.Expression:
+        name = self._column(operand)
         if not (pa.types.is_string(self._type(name)) or pa.types.is_large_string(self._type(name))):
             raise UndecidedError  # there are no functions of dictionaries
         return pc.field(name)
 
     def _null(self, operand: c.Expression, negated: bool) -> pc.Expression:
-        if not isinstance(operand, c.Attribute):
-            raise UndecidedError
-        name = self.schema.column(operand.name)
+        name = self._column(operand)
         missing = ~pc.field(name).is_valid()
         if _is_float(self._type(name)):
             missing = missing | pc.is_nan(pc.field(name))
@@ -92,9 +99,7 @@ class ArrowTranslation(Translation[pc.Expression]):
             return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0])), pa.scalar(right.value))
         if isinstance(left, Microseconds | c.Arithmetic):
             return self._of_times(operator, left, right)
-        if not isinstance(left, c.Attribute):
-            raise UndecidedError
-        name = self.schema.column(left.name)
+        name = self._column(left)
         if isinstance(right, c.Attribute):
             return self._two(operator, name, self.schema.column(right.name))
         if not isinstance(right, c.Literal):
@@ -114,8 +119,8 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _of_times(self, operator: Operator, left: c.Expression, right: c.Expression) -> pc.Expression:
         """Comparisons of microseconds: of a column or of the difference of two with a literal, or of two columns."""
         match left, right:
-            case Microseconds(c.Attribute(_, name)), c.Literal(int() as value) if not isinstance(value, bool):
-                return self._beside(operator, self.schema.column(name), value)
+            case Microseconds(c.Attribute() as column), c.Literal(int() as value) if not isinstance(value, bool):
+                return self._beside(operator, self._column_of_times(column), value)
             case Microseconds(), Microseconds():
                 return RELATIONS[operator](self._microseconds(left), self._microseconds(right))
             case c.Arithmetic("-", first, second), c.Literal(int() as value) if _in_64_bits(value):
@@ -129,8 +134,6 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _beside(self, operator: Operator, name: str, microseconds: int) -> pc.Expression:
         """A column of times compared with a number of microseconds, in its own unit, as readers have bounds in it."""
         own = self._type(name)
-        if not (pa.types.is_timestamp(own) or pa.types.is_duration(own)):
-            raise UndecidedError
         # The values that have this many microseconds, rounded down, lie from ``first`` to before ``after``.
         first, after = (math.ceil(n / MICROSECONDS[own.unit]) for n in (microseconds, microseconds + 1))
         if not (_in_64_bits(first) and _in_64_bits(after)):
@@ -147,14 +150,11 @@ class ArrowTranslation(Translation[pc.Expression]):
 
     def _microseconds(self, value: c.Expression) -> pc.Expression:
         """The microseconds of a column of times, rounded down."""
-        if not (isinstance(value, Microseconds) and isinstance(value.expression, c.Attribute)):
+        if not isinstance(value, Microseconds):
             raise UndecidedError
-        name = self.schema.column(value.expression.name)
-        own = self._type(name)
-        if not (pa.types.is_timestamp(own) or pa.types.is_duration(own)):
-            raise UndecidedError
+        name = self._column_of_times(value.expression)
         ticks = pc.field(name).cast(pa.int64())
-        size = MICROSECONDS[own.unit]
+        size = MICROSECONDS[self._type(name).unit]
         if size >= 1:
             if size > 1:
                 self.multiplied.add(name)
@@ -185,26 +185,21 @@ class ArrowTranslation(Translation[pc.Expression]):
         raise UndecidedError
 
     def _among(self, operand: c.Expression, items: Sequence[c.Literal], negated: bool) -> pc.Expression:
-        if not isinstance(operand, c.Attribute):
-            raise UndecidedError
-        name = self.schema.column(operand.name)
+        name = self._column(operand)
         own = self._type(name)
         for item in items:
             self._scalar(name, Operator.EQ, item.value)
         if pa.types.is_dictionary(own):
-            return self._any_of(name, items, negated)
+            # Dictionaries are not looked up.
+            if len(items) > limits.PUSHED_LEAVES:
+                raise UndecidedError
+            found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
+            return ~found if negated else found
         if not (pa.types.is_integer(own) or self.schema.kind(name) is ValueKind.STRING):
             raise UndecidedError
         values = [item.value for item in items if not isinstance(item.value, int) or _fits(item.value, own)]
         found = pc.field(name).isin(pa.array(values, own))
         return ~found & pc.field(name).is_valid() if negated else found
-
-    def _any_of(self, name: str, items: Sequence[c.Literal], negated: bool) -> pc.Expression:
-        """IN for dictionaries, which are not looked up."""
-        if len(items) > limits.PUSHED_LEAVES:
-            raise UndecidedError
-        found = reduce(or_, [pc.field(name) == self._scalar(name, Operator.EQ, item.value) for item in items])
-        return ~found if negated else found
 
     def _contains(self, text: pc.Expression, part: str) -> pc.Expression:
         return pc.match_substring(text, part)

@@ -17,7 +17,7 @@ from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
 from cerflow.engine.evaluate.predicate_answers import EventArgument, python_arguments
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
-from cerflow.engine.events.store import StoredEvents
+from cerflow.engine.events.store import StoredEvents, one_batch
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen, in_order
 from cerflow.engine.results.report import ARROW_TYPES, SELECTING, Report, selected_attribute
 from cerflow.language import condition as c
@@ -31,7 +31,7 @@ from cerflow.logic.conditions.guards import bare
 from cerflow.logic.rewriting.times import as_microseconds
 
 if TYPE_CHECKING:
-    from cerflow.engine.matches.unfolding import Unfolded
+    from cerflow.engine.matches.unfolding import Part, Unfolded
 
 #: The flat name of the match number.
 _NUMBER = "\0number"
@@ -40,12 +40,10 @@ _NUMBER = "\0number"
 class LabelAttributes:
     """The attributes of labelled events, one row per match, under flat names; ``numbers`` are the matches' numbers."""
 
-    def __init__(
-        self, found: Unfolded, label_sets: Sequence[frozenset[str]], kept: StoredEvents, report: Report, numbers: Ints
-    ) -> None:
+    def __init__(self, report: Report, found: Unfolded, part: Part, numbers: Ints) -> None:
         self.found = found
-        self.label_sets = label_sets
-        self.kept = kept
+        self.label_sets = part.label_sets
+        self.kept = part.kept
         self.schema = report.events
         self.predicates = report.predicates
         #: The column with the positions of events in the whole stream, unless ``found`` has them.
@@ -77,7 +75,9 @@ class LabelAttributes:
         if isinstance(expression, c.Aggregate):
             events = self.events(attribute.label)
             values = events.value(attribute) if expression.name in ("min", "max") else None
-            return self._at(attribute.name, events.positions_of(chosen(expression.name, events.groups, values)))
+            at = chosen(expression.name, events.groups, values)
+            positions = np.where(at < 0, -1, np.append(events.positions, -1)[at])
+            return self._at(attribute.name, positions)
         return self.column(attribute.label, attribute.name)
 
     def events(self, label: str) -> _LabelEvents:
@@ -141,7 +141,11 @@ class LabelAttributes:
             self._columns[flat] = self._aggregate(source)
             return
         if isinstance(source, c.SetTest | c.PredicateCall):
-            truth = self._test(source) if isinstance(source, c.SetTest) else self._answers(source)
+            if isinstance(source, c.SetTest):
+                events = self.events(next(iter(condition_labels(source))))
+                truth = in_order(source.name, events.groups, events.value(source.argument))
+            else:
+                truth = self._answers(source)
             self._columns[flat] = _array(truth.vector(), pa.bool_(), len(self.found))
             return
         label, name = source
@@ -166,10 +170,6 @@ class LabelAttributes:
         else:
             value = aggregated(aggregate.name, events.groups, values)
         return _array(value, ARROW_TYPES[value.kind], len(events.groups.sizes))
-
-    def _test(self, test: c.SetTest) -> TruthVector:
-        events = self.events(next(iter(condition_labels(test))))
-        return in_order(test.name, events.groups, events.value(test.argument))
 
     def _answers(self, call: c.PredicateCall) -> TruthVector:
         predicate = self.predicates[call.name]
@@ -250,20 +250,11 @@ class _LabelEvents:
         return python_arguments(given, np.arange(len(self.positions)), finest_unit(self.schema))
 
     def _rows(self) -> BatchRows:
-        rows = self.kept.at(self.positions).combine_chunks()
-        batch = pa.RecordBatch.from_arrays([_whole(column) for column in rows.columns], schema=rows.schema)
+        batch = one_batch(self.kept.at(self.positions))
         numbers = self.positions
         if self.numbered is not None:
             numbers = numbers_of(batch.column(self.numbered).cast(pa.int64()))
         return BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers)
-
-    def positions_of(self, events: Ints) -> Ints:
-        """The positions of some of the events, -1 for none."""
-        return np.where(events < 0, -1, np.append(self.positions, -1)[events])
-
-
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:

@@ -102,15 +102,9 @@ class Report:
         """The attributes of reported events, in the order of the input; the type has a field of its own."""
         if not self.select.projection.has_events:
             return []
-        wanted: set[str] | None = set()
-        for item in self.listed:
-            if item.attributes is None:
-                wanted = None
-                break
-            assert wanted is not None
-            wanted.update(item.attributes)
-        if not self.listed:
-            wanted = None
+        wanted: set[str] | None = None
+        if self.listed and all(item.attributes is not None for item in self.listed):
+            wanted = {name for item in self.listed for name in item.attributes or ()}
         names = [n for n in self.events.attributes if n not in (self.events.type, self.position, PRECOMPUTED)]
         return [n for n in names if (not is_nested(n) if wanted is None else n in wanted)]
 
@@ -155,12 +149,10 @@ class Report:
                 return pa.string()
             return _plain(self.events.columns.field(attribute.name).type)
         kind = kind_of_expression(expression, self.events)
-        # Timestamps keep the time zone of their attributes.
-        return (
-            ARROW_TYPES[kind]
-            if kind is not ValueKind.TIMESTAMP
-            else pa.timestamp("us", zone_of(expression, self.events))
-        )
+        if kind is ValueKind.TIMESTAMP:
+            # Timestamps keep the time zone of their attributes.
+            return pa.timestamp("us", zone_of(expression, self.events))
+        return ARROW_TYPES[kind]
 
     def _event_fields(self) -> dict[str, str]:
         taken = {"position", "labels", "type"}

@@ -129,7 +129,8 @@ class Lookback:
         begin: Key | None = None
         if start != least:
             if self.known is not None:
-                found = last_key_before(start, self.known)
+                at = int(np.searchsorted(self.known, start))
+                found = self.known[at - 1].item() if at else None
             if self.known is None or found is not None:
                 begin = self.inside(start if found is None else found)
         if begin is None or begin <= pieces.low[0]:
@@ -162,13 +163,6 @@ def first_in_attribute(bounds: Bounds, pieces: Pieces, key: Key) -> Key | None:
     inside = np.flatnonzero(known & (pieces.measure > bounds(before.max(keepdims=True))[0]))
     first: Key = pieces.low[inside[0]].item()
     return first
-
-
-def last_key_before(start: Key, keys: Keys) -> Key | None:
-    """The greatest of some ascending keys that is less than ``start``; None if there is none."""
-    at = int(np.searchsorted(keys, start))
-    found: Key | None = keys[at - 1].item() if at else None
-    return found
 
 
 # -- slices

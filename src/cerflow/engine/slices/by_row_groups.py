@@ -118,13 +118,13 @@ def slices_of_row_groups(
     if lookback is None or not total:
         return best
     most = max(1, total // slice_rows)
-    # Halves, and as many that all cores have the same to do.
+    # Halves, and as many that all cores have the same to do; they begin where row groups do, or anywhere.
     numbers = {most >> k for k in range(most.bit_length())}
     numbers |= {k * cores for k in range(1, limits.SOURCE_CUT_ROUNDS + 1) if k * cores <= most}
     tried = [
         cut_at(known, borders, lookback)
         for number in sorted(numbers - {1})
-        for borders in (_between(known, number), _inside(known, number))
+        for borders in (_borders(known, known.low, known.count, number, after=1), _inside(known, number))
     ]
     return min([best, *tried], key=lambda found: _cost(found, total, cores, most_waiting))
 
@@ -136,11 +136,6 @@ def _cost(found: Slices, total: int, cores: int, most_waiting: int) -> tuple[boo
     # The last ones leave cores without work, by their number and as some take longer than others.
     uneven = -(-number // at_once) * at_once / number * (1 + 0.25 * at_once / number if number > 1 else 1.0)
     return found.most_waiting > most_waiting, (found.rows_read + total) / total / at_once * uneven
-
-
-def _between(known: RowGroups, number: int) -> list[Key]:
-    """About ``number`` slices that begin where row groups do."""
-    return _borders(known, known.low, known.count, number, after=1)
 
 
 def _inside(known: RowGroups, number: int) -> list[Key]:
@@ -213,7 +208,8 @@ def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
     if pa.types.is_date32(data_type):
         return raw * (DAY // 1000)
     if pa.types.is_timestamp(data_type):
-        stored = _stored_unit(statistics)
+        text = statistics.logical_type.to_json()
+        stored = next((unit for unit, name in UNIT_NAMES.items() if f'"{name}"' in text), None)
         if stored is None:
             return None
         # Arrow reads seconds, say, that are stored as milliseconds.
@@ -222,8 +218,3 @@ def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
     if pa.types.is_unsigned_integer(data_type) and raw < 0:
         return raw + (1 << 32)
     return raw
-
-
-def _stored_unit(statistics: Any) -> str | None:
-    text = statistics.logical_type.to_json()
-    return next((unit for unit, name in UNIT_NAMES.items() if f'"{name}"' in text), None)
