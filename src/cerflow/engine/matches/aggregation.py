@@ -99,8 +99,7 @@ class Aggregation:
         given = [w and values.given(w.label, w.attribute, w.function) for _, w in self._wanted]
         pooled = [_Pooled(w, sums, v) if w is not None and w.pools else None for (_, w), v in zip(self._wanted, given)]
         matches = sums.numbers(sums.matches)
-        if limit is not None:
-            refuse_if_cut(matches, limit)
+        refuse_if_cut(matches, limit)
         columns = Detected(self._report, positions, part).leading()
         for (name, wanted), of, pool in zip(self._wanted, given, pooled):
             target = self.schema.field(name).type

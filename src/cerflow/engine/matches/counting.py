@@ -52,10 +52,10 @@ def matches_of_part(part: Part, limit: int | None) -> int:
     return sum(count_detections(part, limit)[1])
 
 
-def refuse_if_cut(totals: Sequence[int], limit: int) -> None:
+def refuse_if_cut(totals: Sequence[int], limit: int | None) -> None:
     """Raise `UnsupportedQueryError` if an event has more matches than the query reports."""
     most = max(totals, default=0)
-    if most > limit:
+    if limit is not None and most > limit:
         raise UnsupportedQueryError(
             f"the query reports at most {limit} of the {most} matches of an event, and which ones is not determined",
             hint="Leave out LIMIT and ANY to include all matches.",
@@ -148,8 +148,7 @@ class LateWindow:
         totals = numbers_of_events(self._of, begins).tolist()
         bound: int | None = None
         for first, last, total in zip(begins.tolist(), begins[1:].tolist(), totals):
-            if limit is not None:
-                refuse_if_cut([total], limit)
+            refuse_if_cut([total], limit)
             detections = range(first, last)
             found = None if bound is None else self._numbers(detections, bound)
             if found is None or sum(found[0]) > _OUTSIDE * total:

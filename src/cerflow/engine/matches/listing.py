@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.base import limits
 from cerflow.base.array_types import Ints, Mask, Smalls
-from cerflow.base.arrow_columns import array_of_numbers, nan_as_null, numbers_of, one_array, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part, Unfolded
@@ -338,7 +338,7 @@ def having_label(
     found = np.array([label in s for s in label_sets], bool)[numbers]
     open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)[numbers]
     if open_.any():
-        found |= open_ & truths_of(pc.equal(types(), label))
+        found |= open_ & truths_of(pc.is_in(types(), value_set=array_of_texts([label])))
     return found
 
 

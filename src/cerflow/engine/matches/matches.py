@@ -145,10 +145,10 @@ class Matches:
 
     def __getitem__(self, at: int | slice) -> dict[str, Any] | Matches:
         if isinstance(at, slice):
-            return self._like(self._parts, self._span(at))
+            return self._chosen(self._span(at))
         number = _number(at)
         place = number if number >= 0 else self.rows() + number
-        found = [] if place < 0 else self._like(self._parts, self._numbered(place, place + 1, 1)).to_pylist()
+        found = [] if place < 0 else self._chosen(self._numbered(place, place + 1, 1)).to_pylist()
         if not found:
             raise IndexError(f"there is no match number {number}, there are {digits(self.rows())}")
         return found[0]
@@ -168,6 +168,9 @@ class Matches:
         if isinstance(self._picker, NumberRange):
             return self._picker.among(begin, stop, step)
         return NumberRange(begin, stop, step, self._picker)
+
+    def _chosen(self, picker: Picker) -> Matches:
+        return self._like(self._parts, picker)
 
     def _like(self, parts: Iterable[Part], picker: Picker | None) -> Matches:
         return Matches(parts, self._report, self._limit, picker, before=self._before, stream=self._stream)
@@ -296,7 +299,7 @@ class Matches:
         self._refuse("ordered")
         first = First(size, by, descending)
         first.check(self._report)
-        return self._like(self._parts, first)
+        return self._chosen(first)
 
     def sample(self, size: int, *, seed: int | None = None, replacement: bool = False) -> Matches:
         """``size`` random matches of each detecting event, all equally likely, without unfolding the others.
@@ -311,7 +314,7 @@ class Matches:
         if seed is not None:
             expect(seed, (int, float, str, bytes), "the seed must be a number or a text")
         chosen = random.randrange(2**63) if seed is None else seed
-        return self._like(self._parts, Sample(size, chosen, replacement))
+        return self._chosen(Sample(size, chosen, replacement))
 
     def _refuse(self, what: str) -> None:
         if self._picker is not None:

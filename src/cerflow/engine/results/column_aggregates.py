@@ -68,16 +68,13 @@ def _order(values: Vector, *, reverse: bool) -> Ints | Floats:
     """Numbers in the order of the values, or in the reverse order."""
     if values.kind is ValueKind.FLOAT:
         return -values.floats() if reverse else values.floats()
-    places = _places(values)
+    places = values.data.astype(np.int64)
+    if values.kind.coded:
+        texts = values.dictionary
+        ranks = np.zeros(max(1, len(texts)), np.int64)
+        ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+        places = ranks[values.data]
     return np.invert(places) if reverse else places
-
-
-def _places(values: Vector) -> Ints:
-    if not values.kind.coded:
-        return values.data.astype(np.int64)
-    ranks = np.zeros(max(1, len(values.dictionary)), np.int64)
-    ranks[sorted(range(len(values.dictionary)), key=values.dictionary.__getitem__)] = np.arange(len(values.dictionary))
-    return np.asarray(ranks[values.data])
 
 
 def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
@@ -98,7 +95,12 @@ def aggregated(name: str, groups: Grouping, values: Vector | None) -> Vector:
         total = high * WORD + low
         beyond = (high < -(WORD // 2)) | (high >= WORD // 2) | (total == NULL)
         return Vector(ValueKind.INTEGER, total, (count == 0) | beyond)
-    sums = _float_sums(groups, values)
+    if values.kind is ValueKind.FLOAT:
+        sums = groups.sums_in_order(np.asarray(word(values, high=False).data, np.float64))
+    else:
+        # The float nearest to the exact sum of whole numbers.
+        high, low = _words(groups, values)
+        sums = high.astype(np.float64) * WORD + low.astype(np.float64)
     with np.errstate(all="ignore"):
         if name == "sum":
             return Vector(ValueKind.FLOAT, np.where(count == 0, np.nan, sums))
@@ -130,14 +132,6 @@ def in_order(name: str, groups: Grouping, values: Vector) -> TruthVector:
     fails = groups.sums(np.append(failing & inside, False).astype(np.int64)[:count]) > 0
     nulls = groups.sums(values.missing().astype(np.int64)) > 0
     return TruthVector(~fails & ~nulls, nulls & ~fails)
-
-
-def _float_sums(groups: Grouping, values: Vector) -> Floats:
-    """The sum of each group as a float; for whole numbers the float nearest to the exact sum."""
-    if values.kind is ValueKind.FLOAT:
-        return groups.sums_in_order(np.asarray(word(values, high=False).data, np.float64))
-    high, low = _words(groups, values)
-    return high.astype(np.float64) * WORD + low.astype(np.float64)
 
 
 def _words(groups: Grouping, values: Vector) -> tuple[Ints, Ints]:

@@ -158,7 +158,10 @@ class Report:
         taken = {"position", "labels", "type"}
         names: dict[str, str] = {}
         for name in self.attributes:
-            names[name] = _unused(name, taken)
+            names[name] = unnested(name)
+            # A name that clashes with a field of results gets an underscore.
+            while names[name] in taken:
+                names[name] += "_"
             taken.add(names[name])
         return names
 
@@ -235,14 +238,6 @@ def _common(kind: ValueKind, types: Sequence[pa.DataType], unit: str) -> pa.Data
             zones = {t.tz for t in types if pa.types.is_timestamp(t)}
             return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
     return pa.string()
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    """A name that clashes with a field of results gets an underscore."""
-    name = unnested(name)
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches import largest_states as ls
+from cerflow.engine.kernels.matches.largest_states import Room
 from cerflow.engine.kernels.matches.written import event_end, write_detection, write_part
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT
 
@@ -70,8 +71,8 @@ def _write(room, s, count):
 
 @kernel
 def largest(detections, at, *given):
-    """Write what is left of the detections from number ``at`` on; ``given`` is a `largest_states.Room`."""
-    room = ls.Room(*given)
+    """Write what is left of the detections from number ``at`` on; ``given`` is a `Room`."""
+    room = Room(*given)
     numbers, order = room.numbers, room.order
     done, written = 1, 0
     while at < detections.shape[0]:
@@ -90,10 +91,9 @@ def largest(detections, at, *given):
             if steps < 0:
                 return at, done, written
             # Steps lead to states whose latest mark is earlier.
+            first = room.states[s, ls.X_STEPS]
             order[s, 0] = s
-            order[s, 1] = (
-                room.steps[room.states[s, ls.X_STEPS], ls.P_MARK] if steps > room.states[s, ls.X_STEPS] else -1
-            )
+            order[s, 1] = room.steps[first, ls.P_MARK] if steps > first else -1
             s += 1
         ls.sort_rows(order, 0, s, 1, True)
         count = done

@@ -45,6 +45,21 @@ def _note(mark, at, path, number, used, cursor):
     path[P_NUMBER, at] = _numbered(mark, number, used, cursor)
 
 
+@inlined
+def _beside(nodes, small, n, field, bound):
+    """The set on one side of a node, -1 if there is none in the window."""
+    at = small[n, field]
+    return at if at >= 0 and nodes[at, layout.W_MEASURE] > bound else -1
+
+
+@inlined
+def _put(stack, depth, n, length):
+    """Put a node on the stack, with the length of the path above it; returns the new depth."""
+    stack[depth, S_NODE] = n
+    stack[depth, S_LENGTH] = length
+    return depth + 1
+
+
 @part
 def _list(n, bound, nodes, small, stack, depth, sets, marks, cursor):
     """The row of ``sets`` for the set below node ``n``, if it is one of single events.
@@ -126,12 +141,10 @@ def unfold(
                 cursor[K_TAKEN] = 0
             cursor[K_DEPTH] = 0
             if cursor[K_TAKEN] < limit:
-                stack[0, S_NODE] = detections[d, layout.D_ROOT]
-                stack[0, S_LENGTH] = 0
-                if detections[d, layout.D_MARK] != layout.NO_MARK:
+                marked = detections[d, layout.D_MARK] != layout.NO_MARK
+                if marked:
                     _note(detections[d, layout.D_MARK], top - 1, path, number, used, cursor)
-                    stack[0, S_LENGTH] = 1
-                cursor[K_DEPTH] = 1
+                cursor[K_DEPTH] = _put(stack, 0, detections[d, layout.D_ROOT], 1 if marked else 0)
             cursor[K_OPEN] = 1
         bound = detections[d, layout.D_BOUND]
         depth = cursor[K_DEPTH]
@@ -142,9 +155,7 @@ def unfold(
             length = stack[depth, S_LENGTH]
             while n >= 0:
                 if depth + 2 >= stack.shape[0] or length + 1 >= top:
-                    stack[depth, S_NODE] = n
-                    stack[depth, S_LENGTH] = length
-                    cursor[K_DEPTH] = depth + 1
+                    cursor[K_DEPTH] = _put(stack, depth, n, length)
                     return STACK_FULL, matches
                 child = small[n, layout.I_CHILD]
                 if child <= layout.BOTTOM:
@@ -152,9 +163,7 @@ def unfold(
                     whole = length + 1 if child == layout.BOTTOM else length
                     to = offsets[matches]
                     if matches + 1 >= offsets.shape[0] or to + whole > events.shape[0]:
-                        stack[depth, S_NODE] = n
-                        stack[depth, S_LENGTH] = length
-                        cursor[K_DEPTH] = depth + 1
+                        cursor[K_DEPTH] = _put(stack, depth, n, length)
                         return OUTPUT_FULL, matches
                     if child == layout.BOTTOM:
                         _note(small[n, layout.I_MARK], top - whole, path, number, used, cursor)
@@ -169,21 +178,13 @@ def unfold(
                     if cursor[K_TAKEN] >= limit:
                         depth = 0
                         break
-                right = small[n, layout.I_RIGHT]
-                left = small[n, layout.I_LEFT]
-                if right >= 0 and nodes[right, layout.W_MEASURE] <= bound:
-                    right = -1
-                if left >= 0 and nodes[left, layout.W_MEASURE] <= bound:
-                    left = -1
+                right = _beside(nodes, small, n, layout.I_RIGHT, bound)
+                left = _beside(nodes, small, n, layout.I_LEFT, bound)
                 if child > layout.BOTTOM:
                     if right >= 0:
-                        stack[depth, S_NODE] = right
-                        stack[depth, S_LENGTH] = length
-                        depth += 1
+                        depth = _put(stack, depth, right, length)
                     if left >= 0:
-                        stack[depth, S_NODE] = left
-                        stack[depth, S_LENGTH] = length
-                        depth += 1
+                        depth = _put(stack, depth, left, length)
                     length += 1
                     _note(small[n, layout.I_MARK], top - length, path, number, used, cursor)
                     n = child
@@ -213,9 +214,7 @@ def unfold(
                         break
                 elif left >= 0:
                     if right >= 0:
-                        stack[depth, S_NODE] = right
-                        stack[depth, S_LENGTH] = length
-                        depth += 1
+                        depth = _put(stack, depth, right, length)
                     n = left
                 else:
                     n = right
