@@ -10,9 +10,6 @@ import pyarrow as pa
 
 from cerflow.base.array_types import IntRows, Ints, Mask
 
-#: Detections at moment number k have the position -2 - k.
-_FIRST = -2
-
 
 @dataclass(frozen=True)
 class Moments:
@@ -27,8 +24,8 @@ class Moments:
     members: Ints
     together: Ints
 
-    #: The position of detections at the first moment.
-    first: ClassVar[int] = _FIRST
+    #: The position of detections at the first moment; those at moment number k have this position minus k.
+    first: ClassVar[int] = -2
 
     @classmethod
     def of_one(cls, place: int, time: pa.Array, member: int) -> Moments:
@@ -38,17 +35,17 @@ class Moments:
     @property
     def positions(self) -> Ints:
         """The positions of detections at these moments."""
-        return _FIRST - np.arange(len(self.members))
+        return Moments.first - np.arange(len(self.members))
 
     @staticmethod
     def among(positions: Ints) -> Mask:
         """Marks the detections that are at such a moment."""
-        return positions <= _FIRST
+        return positions <= Moments.first
 
     @staticmethod
     def numbers(positions: Ints) -> Ints:
         """The numbers of the moments of some detections."""
-        return _FIRST - positions
+        return Moments.first - positions
 
 
 def in_turn(rows: Ints, keys: IntRows, begun: Ints, *less: Ints) -> Ints:

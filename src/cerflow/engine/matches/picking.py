@@ -100,15 +100,13 @@ class NumberRange:
     def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
         """The chosen matches of each part."""
         passing = Passing(self)
-        if self.of is not None:
-            for part, picks in self.of.picks(parts, report, limit):
-                yield part, passing.chosen(picks)
-                if passing.done:
-                    return
-            return
         detects_only = report.select.projection.kind is ProjectionKind.NONE
-        for part in parts:
-            yield part, passing.numbered(part, limit, detects_only)
+        if self.of is None:
+            chosen = ((part, passing.numbered(part, limit, detects_only)) for part in parts)
+        else:
+            chosen = ((part, passing.chosen(picks)) for part, picks in self.of.picks(parts, report, limit))
+        for found in chosen:
+            yield found
             if passing.done:
                 return
 

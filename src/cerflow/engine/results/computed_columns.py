@@ -138,24 +138,20 @@ class LabelAttributes:
             return
         source = self._flat[flat]
         if isinstance(source, c.Aggregate):
-            self._columns[flat] = self._aggregate(source)
-            return
-        if isinstance(source, c.SetTest | c.PredicateCall):
+            column = self._aggregate(source)
+        elif isinstance(source, c.SetTest | c.PredicateCall):
             if isinstance(source, c.SetTest):
                 events = self.events(next(iter(condition_labels(source))))
                 truth = in_order(source.name, events.groups, events.value(source.argument))
             else:
                 truth = self._answers(source)
-            self._columns[flat] = _array(truth.vector(), pa.bool_(), len(self.found))
-            return
-        label, name = source
-        if name == "\0position" or (name == "\0time" and self.schema.time is None):
-            self._columns[flat] = self._places(label)
-        elif name == "\0time":
-            assert self.schema.time is not None
-            self._columns[flat] = self.column(label, self.schema.time)
+            column = _array(truth.vector(), pa.bool_(), len(self.found))
         else:
-            self._columns[flat] = self.column(label, name)
+            label, name = source
+            if name == "\0time":
+                name = self.schema.time or "\0position"
+            column = self._places(label) if name == "\0position" else self.column(label, name)
+        self._columns[flat] = column
 
     def _aggregate(self, aggregate: c.Aggregate) -> pa.Array:
         column = self.attribute(aggregate)
