@@ -311,3 +311,15 @@ def test_dictionaries_survive_arrow_files(tmp_path):
         for batch in matches.to_batches(50, events="dictionary"):
             stream.write_batch(batch)
     assert pa.ipc.open_stream(sink.getvalue()).read_all().to_pylist() == matches.to_pylist()
+
+
+def test_averages_over_more_matches_than_floats_hold_in_windows():
+    """The number of matches is asked for twice, and the windows of the events differ."""
+    types = "A" * 70 + "B" + "A" * 3 + "B" + "A" * 3 + "B"
+    matches = cerflow.parse("SELECT * WHERE A+ AS x ; B WITHIN 64 EVENTS").match(letters(types, v=range(len(types))))
+    wanted = {"n": "count", "mean": ("x", "v", "sum", "avg"), "sum": ("x", "v", "sum", "sum")}
+    rows = matches.aggregate({**wanted, "events": ("x", None, "count", "avg")}).to_pylist()
+    assert [int(row["n"]) for row in rows] == [2**63 - 1, 2**62 - 1, 2**61 - 1]
+    assert [row["mean"] for row in rows] == [int(row["sum"]) / int(row["n"]) for row in rows]
+    # Each of n events is in half of the sets of them.
+    assert [row["events"] for row in rows] == [63 / 2, 62 / 2, 61 / 2]

@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.base.array_types import Ints
+from cerflow.base.array_types import Floats, Ints
 from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.kernels.matches.semiring import FACTORS, SUMS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
-from cerflow.engine.matches.folding import EXACT, MatchSum, Values, combining, extremes
+from cerflow.engine.matches.folding import EXACT, Folding, Values, combining, extremes
 from cerflow.engine.matches.listing import Detected
 from cerflow.engine.matches.mark_values import MarkValues, check_values
 from cerflow.engine.matches.row_limit import readable_number
@@ -131,32 +131,48 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
 
 
 class _Sums:
-    """Sums over the matches of each detecting event; the first is the number of matches."""
+    """Sums over the matches of each detecting event, by the order in which they were added."""
 
     def __init__(self, part: Part, begins: Ints) -> None:
         self._part = part
         self._begins = begins
-        self._sums: list[MatchSum] = []
+        self._added: list[tuple[int, Values, Floats]] = []
+        self._numbers: dict[int, list[Any]] = {}
         self.matches = self.add(FACTORS, Values(pa.array(np.ones(len(part.marks), np.int64))))
 
-    def add(self, operation: int, values: Values) -> MatchSum:
-        """One more sum."""
-        self._sums.append(MatchSum(self._part, self._begins, operation, values))
-        return self._sums[-1]
+    def add(self, operation: int, values: Values) -> int:
+        """One more sum of a value: by ``operation`` the events of a match add, or multiply it."""
+        floats = np.add.reduceat(Folding(self._part, operation, values.floats).all()[:, 0], self._begins[:-1])
+        self._added.append((operation, values, floats))
+        return len(self._added) - 1
 
     @cached_property
     def _inexact(self) -> list[int]:
         """The numbers of the events some of whose sums are not exact as floats."""
         # A sum of integers is exact if that of magnitudes is; the number of matches is such a sum.
-        sizes = np.column_stack([each.floats for each in self._sums if each.values.bounds])
+        sizes = np.column_stack([floats for _, values, floats in self._added if values.bounds])
         return [int(k) for k in np.flatnonzero(~np.all(sizes < EXACT, axis=1))]
 
-    def numbers(self, of: MatchSum) -> list[Any]:
+    def numbers(self, of: int) -> list[Any]:
         """A sum for each detecting event, as Python numbers."""
-        if not of.values.whole:
-            return list(of.floats.tolist())
-        exact = {k: of.exact(k) for k in self._inexact}
-        return [exact[k] if k in exact else int(v) for k, v in enumerate(of.floats.tolist())]
+        if of not in self._numbers:
+            operation, values, floats = self._added[of]
+            self._numbers[of] = floats.tolist()
+            if values.whole:
+                exact = self._exact(operation, values) if self._inexact else {}
+                self._numbers[of] = [exact[k] if k in exact else int(v) for k, v in enumerate(floats.tolist())]
+        return self._numbers[of]
+
+    def _exact(self, operation: int, values: Values) -> dict[int, Any]:
+        """The sums that are not exact as floats."""
+        folding, found = Folding(self._part, operation, values.exact), {}
+        # A fold goes through the events once, in their order.
+        for k in self._inexact:
+            first, last = self._begins[k], self._begins[k + 1]
+            own = np.zeros((last - first, 2), object)
+            folding.fold(int(first), own)
+            found[k] = own[:, 0].sum()
+        return found
 
 
 class _Pooled:

@@ -165,25 +165,3 @@ def extremes(part: Part, operation: int, values: Values, *, greatest: bool) -> t
     found = lowest(part, operation, values, greatest=greatest)[1].all()
     shown = [None if v != v else (-v if greatest else v) for v in found[:, 0].tolist()]
     return [int(v) if v is not None and values.whole else v for v in shown], (found[:, 1] == 1).tolist()
-
-
-class MatchSum:
-    """The sum over the matches of each detecting event of a value: by ``operation`` its events add, or multiply it."""
-
-    def __init__(self, part: Part, begins: Ints, operation: int, values: Values) -> None:
-        self.values = values
-        self._part = part
-        self._begins = begins
-        self._operation = operation
-        self.floats: Floats = np.add.reduceat(Folding(part, operation, values.floats).all()[:, 0], begins[:-1])
-
-    @cached_property
-    def _folding(self) -> Folding:
-        return Folding(self._part, self._operation, self.values.exact)
-
-    def exact(self, k: int) -> Any:
-        """The sum for event number k in Python's numbers; events must be asked for in their order."""
-        first, last = self._begins[k], self._begins[k + 1]
-        found = np.zeros((last - first, 2), object)
-        self._folding.fold(int(first), found)
-        return found[:, 0].sum()
