@@ -33,7 +33,8 @@ _FEW_LISTS = 64
 class StoredRows:
     """The columns of the events at some positions, fetched on demand."""
 
-    def __init__(self, kept: StoredEvents, positions: Ints) -> None:
+    def __init__(self, report: Report, kept: StoredEvents, positions: Ints) -> None:
+        self._report = report
         self._kept = kept
         self._positions = positions
         self._columns: dict[str, pa.Array] = {}
@@ -46,6 +47,19 @@ class StoredRows:
     @cached_property
     def _table(self) -> pa.Table:
         return self._kept.at(self._positions)
+
+    @cached_property
+    def places(self) -> pa.Array:
+        """The reported positions, null if there are none."""
+        if not self._report.numbered:
+            return pa.nulls(len(self._positions), pa.int64())
+        column = self._report.position
+        return array_of_numbers(self._positions) if column is None else self.column(column).cast(pa.int64())
+
+    @property
+    def times(self) -> pa.Array:
+        """The times, or else the reported positions."""
+        return self.places if self._report.events.time is None else self.column(self._report.events.time)
 
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
@@ -70,18 +84,18 @@ class Detected:
             among = Moments.among(positions)
             positions = positions.copy()
             positions[among] = self._moments.members[Moments.numbers(positions[among])]
-        self._rows = StoredRows(part.kept, positions)
+        self._rows = StoredRows(report, part.kept, positions)
 
     def places(self) -> pa.Array:
         """The reported position of each event, null where the clock detected it."""
         shown = None if self._moments is None or not self._report.numbered else self._moments.places
-        return self._or(_places(self._report, self._positions, self._rows), shown)
+        return self._or(self._rows.places, shown)
 
     @cached_property
     def times(self) -> pa.Array:
         """The time of each detection."""
         shown = None if self._moments is None else self._moments.times
-        return self._or(_times(self._report, self._positions, self._rows), shown)
+        return self._or(self._rows.times, shown)
 
     def _or(self, of_events: pa.Array, of_moments: pa.Array | None) -> pa.Array:
         if self._moments is None or of_moments is None:
@@ -138,7 +152,7 @@ class Listing:
 
     @cached_property
     def _rows(self) -> StoredRows:
-        return StoredRows(self._part.kept, self._shown.positions)
+        return StoredRows(self._report, self._part.kept, self._shown.positions)
 
     @cached_property
     def _detected(self) -> Detected:
@@ -154,10 +168,10 @@ class Listing:
         leading: dict[str, Callable[[], pa.Array]] = {
             "detected_at": lambda: self._detected_at,
             "detected_time": lambda: self._detected_time,
-            "start": lambda: self._start(self._places),
-            "end": lambda: self._end(self._places, self._detected_at),
-            "start_time": lambda: self._start(self._times),
-            "end_time": lambda: self._end(self._times, self._detected_time),
+            "start": lambda: self._start(self._rows.places),
+            "end": lambda: self._end(self._rows.places, self._detected_at),
+            "start_time": lambda: self._start(self._rows.times),
+            "end_time": lambda: self._end(self._rows.times, self._detected_time),
         }
         makers = [leading[name] for name in report.leading]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
@@ -172,22 +186,14 @@ class Listing:
     @cached_property
     def _detected_at(self) -> pa.Array:
         if self._shown.end_detects:
-            return taken(self._places, self._shown.ends[1])
+            return taken(self._rows.places, self._shown.ends[1])
         return taken(self._detected.places(), self._found.owner)
 
     @cached_property
     def _detected_time(self) -> pa.Array:
         if self._shown.end_detects:
-            return taken(self._times, self._shown.ends[1])
+            return taken(self._rows.times, self._shown.ends[1])
         return taken(self._detected.times, self._found.owner)
-
-    @cached_property
-    def _places(self) -> pa.Array:
-        return _places(self._report, self._shown.positions, self._rows)
-
-    @cached_property
-    def _times(self) -> pa.Array:
-        return _times(self._report, self._shown.positions, self._rows)
 
     def _start(self, values: pa.Array) -> pa.Array:
         """A value of the first event of each match, null if there is none."""
@@ -223,7 +229,7 @@ class Listing:
         if column.attribute is not None:
             values = self._rows.column(column.attribute)
         else:
-            values = self._places if column.field == "position" else self._types
+            values = self._rows.places if column.field == "position" else self._types
         if column.several:
             return pa.ListArray.from_arrays(array_of_numbers(offsets), taken(values, numbers))
         sizes = np.diff(offsets)
@@ -282,7 +288,7 @@ class Listing:
 
     @cached_property
     def _plain_fields(self) -> list[pa.Array]:
-        places = [self._places] if self._report.numbered else []
+        places = [self._rows.places] if self._report.numbered else []
         return [*places, *map(self._attribute, self._report.attributes)]
 
     @cached_property
@@ -350,15 +356,3 @@ def join_dictionaries(listings: Sequence[Listing]) -> None:
     ends = np.cumsum([len(k) for k in keys])
     for listing, numbers in zip(listings, np.split(which.astype(np.int32), ends[:-1])):
         listing.renumber(numbers, events)
-
-
-def _places(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
-    if not report.numbered:
-        return pa.nulls(len(positions), pa.int64())
-    return array_of_numbers(positions) if report.position is None else rows.column(report.position).cast(pa.int64())
-
-
-def _times(report: Report, positions: Ints, rows: StoredRows) -> pa.Array:
-    if report.events.time is None:
-        return _places(report, positions, rows)
-    return rows.column(report.events.time)
