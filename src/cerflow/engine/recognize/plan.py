@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.automata.model.clock import deadlines_of, has_ticks
 from cerflow.automata.model.transducer import Transducer, Write
 from cerflow.base import limits
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
 from cerflow.base.errors import InputError, expect
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
 from cerflow.engine.recognize.columns_needed import holding
-from cerflow.engine.recognize.input_streams import InputStreams
 from cerflow.engine.recognize.planning import (
     absent_so_far,
     compared_labels,
@@ -27,7 +31,7 @@ from cerflow.engine.recognize.planning import (
     strategy_of,
 )
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
-from cerflow.engine.results.report import Report
+from cerflow.engine.results.report import POSITION, Report
 from cerflow.engine.scan.programs import ScanProgram, scan_program
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -39,6 +43,34 @@ from cerflow.language.select import Consumption, Select
 from cerflow.logic.analysis.checks import check_query
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.types import check_types
+
+
+class InputStreams:
+    """Lets the events of the named streams through; without FROM all events.
+
+    Positions are those of the whole input, so a column carries them if events of other streams are left out.
+    ``schema`` and ``position`` describe the events that come out.
+    """
+
+    def __init__(self, select: Select, schema: Schema, position: str | None) -> None:
+        self._column = schema.stream if select.streams else None
+        self._names = array_of_texts(select.streams)
+        self.schema = schema if self._column is not None else replace(schema, stream=None)
+        self.position = position
+        if self._column is not None and position is None:
+            self.position = POSITION
+            self.schema = replace(schema, columns=schema.columns.append(pa.field(POSITION, pa.int64())))
+
+    def admit(self, rows: pa.RecordBatch, first: int) -> tuple[pa.RecordBatch, Ints | None]:
+        """The rows of the named streams, and their indexes (None: all); the first row is number ``first`` of all."""
+        if self._column is None:
+            return rows, None
+        mask = pc.is_in(rows.column(self._column).cast(pa.string()), value_set=self._names)
+        index = np.flatnonzero(truths_of(mask))
+        if self.position == POSITION:
+            rows = rows.append_column(POSITION, array_of_numbers(np.arange(first, first + rows.num_rows)))
+        return rows.take(array_of_numbers(index)), index
+
 
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 
