@@ -16,6 +16,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import CerflowError, QueryError
 from cerflow.engine import layout
+from cerflow.language.printer import show
 from support.conformance import table_of
 from support.generators.conditions import STRINGS, TYPES, Fragment
 from support.generators.limits import FLOATS, INTEGERS, TEXTS
@@ -63,17 +64,18 @@ def _fresh(query):
     return other
 
 
-def _is_small(query, table):
-    """Whether the query has few matches in a table, as far as the engine can evaluate it."""
+def _few_matches(query, table):
+    """The matches that a recogniser finds, or None where these are many or the engine cannot evaluate the query."""
     try:
-        recognizer, found = query.recognizer(table.schema, time="t"), 0
+        recognizer, found = query.recognizer(table.schema, time="t"), []
         for begin in range(0, table.num_rows, 10):
-            found += recognizer.push(table.slice(begin, 10)).count()
-            if found > MOST:
-                return False
+            matches = recognizer.push(table.slice(begin, 10))
+            if len(found) + matches.count() > MOST:
+                return None
+            found += map(frozen, matches.to_pylist())
     except CerflowError:
-        return False
-    return True
+        return None
+    return found
 
 
 @given(st.data(), st.sampled_from(FRAGMENTS))
@@ -89,7 +91,9 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         mock.patch.object(cerflow.Query, "warn_of_no_match"),
         mock.patch.multiple(limits, NARROWED_ROWS=1 << 30),
     ):
-        assume(_is_small(_fresh(query), table))
+        # A table shows which types no event has, so it may be read by another automaton, which has another order.
+        recognized = _few_matches(_fresh(query), table)
+        assume(recognized is not None)
         plain = [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()]
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
     narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 1, 8])}
@@ -102,7 +106,9 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
     ):
         assert [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()] == plain
         pieces = in_random_pieces(_fresh(query), table, data, time="t")
-    assert [frozen(row) for row in pieces] == plain
+    assert [frozen(row) for row in pieces] == recognized
+    if not {"ANY", "LIMIT"} & set(show(query.tree).split()):
+        assert bag(recognized) == bag(plain)
 
 
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
