@@ -133,6 +133,7 @@ class _LeadsBuilder:
                 return "too many conditions between events"
             checks, cells = {}, []
         self.numbers = {cell: k for k, cell in enumerate(self._placed(cells))}
+        self.cells_in = {state: [cell for cell in sorted(cells) if cell.state == state] for state in self.states}
         return self._made(waits, checks, deadlines)
 
     def _deadlines(self) -> dict[int, _Check] | str:
@@ -278,20 +279,19 @@ class _LeadsBuilder:
         for check in checks:
             done.add(check.cell)
             yield layout.CHECKS, numbers[check.cell], self._limit(check)
-        for cell, number in numbers.items():
-            if isinstance(cell, Cell) and cell.state == move.target:
-                given = self._given(move, cell)
-                if isinstance(given, int):
-                    turn = layout.TURNED_AROUND * (not cell.greatest)
-                    yield layout.WRITES, number, self._value(given, turn)
-                elif given is None or given not in numbers:
-                    yield layout.CARRIES, number, -1
-                else:
-                    yield layout.CARRIES if given in done else layout.COPIES, number, numbers[given]
-                    done.add(given)
-        for cell, number in numbers.items():
-            if isinstance(cell, Cell) and cell.state == source and cell not in done:
-                yield layout.FREES, number, -1
+        for cell in self.cells_in.get(move.target, ()):
+            given = self._given(move, cell)
+            if isinstance(given, int):
+                turn = layout.TURNED_AROUND * (not cell.greatest)
+                yield layout.WRITES, numbers[cell], self._value(given, turn)
+            elif given is None or given not in numbers:
+                yield layout.CARRIES, numbers[cell], -1
+            else:
+                yield layout.CARRIES if given in done else layout.COPIES, numbers[cell], numbers[given]
+                done.add(given)
+        for cell in self.cells_in.get(source, ()):
+            if cell not in done:
+                yield layout.FREES, numbers[cell], -1
 
     def _by_guards(self, of_moves: Mapping[int, int], waits: int) -> tuple[list[int], list[int]]:
         """`ScanArrays.masks` and `ScanArrays.kills`."""
