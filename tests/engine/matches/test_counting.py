@@ -37,20 +37,20 @@ QUERIES = (
 
 def listed(part):
     """The number of matches of each detection, by listing them."""
-    numbers = np.zeros(len(part.detections), np.int64)
+    numbers = np.zeros(len(part.graph.detections), np.int64)
     begin = 0
     for found in unfolded(part, NO_LIMIT, 100):
         # Batches tell detections by their place in the batch, so they are found again by their positions.
         owner = found.detected[found.owner]
         begin += len(owner)
         for position, count in zip(*np.unique(owner, return_counts=True)):
-            numbers[np.flatnonzero(part.detections[:, 0] == position)[0]] += count
+            numbers[np.flatnonzero(part.graph.detections[:, 0] == position)[0]] += count
     assert begin == numbers.sum()
     return numbers
 
 
 def by_position(part, numbers):
-    first = np.searchsorted(part.detections[:, 0], part.detections[:, 0])
+    first = np.searchsorted(part.graph.detections[:, 0], part.graph.detections[:, 0])
     return np.bincount(first, weights=numbers, minlength=len(numbers)).astype(np.int64)
 
 
@@ -65,7 +65,9 @@ def assert_counted(part):
 
 def slid(part, operation, weights):
     """The number of detections along a sliding window that get a value, and these values."""
-    found = np.zeros((len(part.detections), 1 if operation == COUNT else 2), np.int64 if operation == COUNT else float)
+    found = np.zeros(
+        (len(part.graph.detections), 1 if operation == COUNT else 2), np.int64 if operation == COUNT else float
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "FOLDED_PAIRS", -1)
         patch.setattr(limits, "COUNTED_PAIRS", -1)
@@ -98,7 +100,7 @@ def test_long_streams_with_short_windows(drawn_, data):
 
 def folds(part, pairs):
     """Sums and least values of the matches of each detection, where parts with more ``pairs`` are folded as windows."""
-    positions = part.marks[:, M_POSITION].astype(float)
+    positions = part.graph.marks[:, M_POSITION].astype(float)
     own = Values(
         pa.array(np.where((positions < 0) | (positions % 3 == 0), np.nan, positions % 7 - 3), from_pandas=True)
     )
@@ -131,9 +133,9 @@ def test_folds_visit_the_nodes_of_wide_windows_a_few_times(operation):
     size = 60_000
     table = pa.table({"type": np.array(list("ABC"))[generator.integers(0, 3, size)]})
     recognizer = cerflow.parse("SELECT * WHERE A ; B WITHIN 20000 EVENTS").recognizer(table.schema)
-    part = max(recognizer.push(table).parts, key=lambda part: len(part.detections))
+    part = max(recognizer.push(table).parts, key=lambda part: len(part.graph.detections))
     # It gives up before it has visited 64 times as many nodes as there are.
-    assert slid(part, operation, generator.random(len(part.marks)))[0] == len(part.detections) > 3_000
+    assert slid(part, operation, generator.random(len(part.graph.marks)))[0] == len(part.graph.detections) > 3_000
 
 
 @examples(200)
@@ -153,8 +155,8 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
         {"type": np.array(list("ABC"))[generator.integers(0, 3, size)], "v": generator.integers(0, 5_000, size)}
     )
     query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN 20000 EVENTS")
-    part = max(query.recognizer(table.schema).push(table).parts, key=lambda part: len(part.detections))
-    last = replace(part, found=MatchGraph(part.detections[-1:], part.nodes, part.marks))
+    part = max(query.recognizer(table.schema).push(table).parts, key=lambda part: len(part.graph.detections))
+    last = replace(part, found=MatchGraph(part.graph.detections[-1:], part.graph.nodes, part.graph.marks))
     assert slid(last, COUNT, 1)[0] == 1  # compiled by now
     begun = time.process_time()
     assert slid(last, COUNT, 1)[0] == 1
@@ -195,9 +197,9 @@ def test_numbers_of_several_words(letters, width, formula):
     """Numbers in windows, where sets lose members, equal those of Python's integers."""
     query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN {width} EVENTS")
     for part in query.match(pa.table({"type": list(letters)})).parts:
-        size = len(part.detections)
+        size = len(part.graph.detections)
         found = np.zeros((size, 2), object)
-        assert Folding(part, FACTORS, np.ones(len(part.marks), object)).fold(0, found) == size
+        assert Folding(part, FACTORS, np.ones(len(part.graph.marks), object)).fold(0, found) == size
         expected = found[:, 0].tolist()
         assert match_numbers(part).tolist() == expected
         counter = MatchCounter(part)

@@ -314,7 +314,7 @@ def test_a_recogniser_begins_anew_with_the_room_it_has():
         again = [part for _, parts in stream.detected_between(driver, begin, n) for part in parts]
         fresh = stream.driver(begin)
         expected = [part for _, parts in stream.detected_between(fresh, begin, n) for part in parts]
-        assert sum(len(p.detections) for p in again) == sum(len(p.detections) for p in expected) > 100
+        assert sum(len(p.graph.detections) for p in again) == sum(len(p.graph.detections) for p in expected) > 100
         report = query.match(table, time="t")._report
         assert bag(cerflow.Matches(again, report, None).to_pylist()) == bag(
             cerflow.Matches(expected, report, None).to_pylist()

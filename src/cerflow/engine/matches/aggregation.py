@@ -94,7 +94,7 @@ class Aggregation:
 
     def rows(self, part: Part, limit: int | None) -> pa.RecordBatch:
         """One row for each detecting event of a part."""
-        positions, begins = detecting(part.detections)
+        positions, begins = detecting(part.graph.detections)
         sums, values = _Sums(part, begins), MarkValues(part, self._report)
         given = [w and values.given(w.label, w.attribute, w.function) for _, w in self._wanted]
         pooled = [_Pooled(w, sums, v) if w is not None and w.pools else None for (_, w), v in zip(self._wanted, given)]
@@ -138,7 +138,7 @@ class _Sums:
         self._begins = begins
         self._added: list[tuple[int, Values, Floats]] = []
         self._numbers: dict[int, list[Any]] = {}
-        self.matches = self.add(FACTORS, Values(pa.array(np.ones(len(part.marks), np.int64))))
+        self.matches = self.add(FACTORS, Values(pa.array(np.ones(len(part.graph.marks), np.int64))))
 
     def add(self, operation: int, values: Values) -> int:
         """One more sum of a value: by ``operation`` the events of a match add, or multiply it."""

@@ -15,7 +15,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.engine import layout
 from cerflow.engine.kernels.matches.semiring import COUNT, DIGIT
 from cerflow.engine.matches.folding import Folding
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph
+from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.matches.unfolding import Part
 
 #: A `LateWindow` moves when it counts this many times the matches in the window.
@@ -31,7 +31,7 @@ def detecting(detections: Ints) -> tuple[Ints, Ints]:
 
 def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     """The positions of detecting events, and the number of matches of each, at most ``limit`` if given."""
-    positions, begins = detecting(part.detections)
+    positions, begins = detecting(part.graph.detections)
     if limit == 1 or part.alone:
         return positions, [1] * len(positions)
     totals = numbers_of_events(part, begins).tolist()
@@ -84,7 +84,7 @@ def _integers(digits: IntRows) -> NDArray[Any]:
 
 def match_numbers(part: Part) -> NDArray[Any]:
     """The number of matches of every detection: int64, or integers of Python where their sum may need more bits."""
-    size, folding = len(part.detections), Folding(part, COUNT, 1)
+    size, folding = len(part.graph.detections), Folding(part, COUNT, 1)
     found = np.zeros((size, 1), np.int64)
     at = folding.slide(found)
     at = folding.fold(at, found[at:])
@@ -133,18 +133,18 @@ class LateWindow:
     """
 
     def __init__(self, part: Part, *, stays: bool = True) -> None:
-        self.part = replace(part, found=MatchGraph(part.detections.copy(), part.nodes, part.marks, part.moments))
+        self.part = replace(part, found=replace(part.graph, detections=part.graph.detections.copy()))
         self._of = part
         self._counting = MatchCounter(self.part)
         # Counts remain valid only while bounds ascend.
-        self._stays = stays and not bool((np.diff(part.detections[:, layout.D_BOUND]) < 0).any())
+        self._stays = stays and not bool((np.diff(part.graph.detections[:, layout.D_BOUND]) < 0).any())
 
     def events(self, limit: int | None) -> Iterator[tuple[range, int, Counted]]:
         """The detections of each event, the number of matches in their windows, and the numbers in the late window.
 
         Raises `UnsupportedQueryError` if an event has more matches than a ``limit``.
         """
-        _, begins = detecting(self._of.detections)
+        _, begins = detecting(self._of.graph.detections)
         totals = numbers_of_events(self._of, begins).tolist()
         bound: int | None = None
         for first, last, total in zip(begins.tolist(), begins[1:].tolist(), totals):
@@ -152,13 +152,13 @@ class LateWindow:
             detections = range(first, last)
             found = None if bound is None else self._numbers(detections, bound)
             if found is None or sum(found[0]) > _OUTSIDE * total:
-                bound = int(self._of.detections[first, layout.D_BOUND]) if self._stays else None
+                bound = int(self._of.graph.detections[first, layout.D_BOUND]) if self._stays else None
                 found = self._numbers(detections, bound)
             yield detections, total, found
 
     def _numbers(self, detections: range, bound: int | None) -> Counted:
         """Count with a bound; None for each detection's own."""
         some = slice(detections.start, detections.stop)
-        own = self._of.detections[some, layout.D_BOUND]
-        self.part.detections[some, layout.D_BOUND] = own if bound is None else bound
+        own = self._of.graph.detections[some, layout.D_BOUND]
+        self.part.graph.detections[some, layout.D_BOUND] = own if bound is None else bound
         return self._counting.numbers(detections)

@@ -76,7 +76,7 @@ class Folding:
     def __init__(self, part: Part, operation: int, numbers: NDArray[Any] | int) -> None:
         self._part = part
         self._operation = operation
-        self._graph = part.nodes, part.nodes.view(np.int32)
+        self._graph = part.graph.nodes, part.graph.nodes.view(np.int32)
         if isinstance(numbers, int):
             self._units = np.zeros((2, numbers), np.int64)
             self._units[1, 0] = 1
@@ -90,7 +90,7 @@ class Folding:
 
     @cached_property
     def _fold(self) -> PlainFold:
-        top = len(self._part.nodes)
+        top = len(self._part.graph.nodes)
         values, low = self._room(top), np.full(top, np.iinfo(np.int64).min)
         own = self._operation, self._units, self.weights, values, low
         return PlainFold(*self._graph, *own, np.empty(3 * top + 4, np.int32))
@@ -106,7 +106,7 @@ class Folding:
 
     def all(self) -> NDArray[Any]:
         """The value of each detection's matches: (detections, width). Not for `COUNT`, whose digits may not suffice."""
-        found = self._room(len(self._part.detections))
+        found = self._room(len(self._part.graph.detections))
         first = self.slide(found)
         self.fold(first, found[first:])
         return found
@@ -126,7 +126,7 @@ class Folding:
         That is the first of all for small parts, where a plain walk is faster.
         """
         part, dtype = self._part, self._units.dtype
-        top, marks, bounds = len(part.nodes), len(part.marks), part.detections[:, layout.D_BOUND]
+        top, marks, bounds = len(part.graph.nodes), len(part.graph.marks), part.graph.detections[:, layout.D_BOUND]
         least = limits.COUNTED_PAIRS if self._operation == COUNT else limits.FOLDED_PAIRS
         if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
             return 0
@@ -138,7 +138,7 @@ class Folding:
         return self._run(table.slide_counts if self._operation == COUNT else table.slide_values, sliding, 0, found)
 
     def _run(self, kernel: Any, state: PlainFold | SlidingFold, first: int, found: NDArray[Any]) -> int:
-        rest = self._part.detections[first:][: len(found)]
+        rest = self._part.graph.detections[first:][: len(found)]
         for begin, end in portions(0, len(found)):
             done: int = begin + kernel(rest[begin:end], found[begin:end], *state)
             if done < end:
@@ -153,7 +153,7 @@ def lowest(part: Part, operation: int, values: Values, *, greatest: bool) -> tup
     """
     largest = np.nanmax(np.abs(values.floats), initial=0.0) if len(values.floats) else 0.0
     # A sum has at most one integer per event, a Python integer if it may be too large.
-    exact = values.whole and operation == PLUS and largest * len(part.marks) >= EXACT
+    exact = values.whole and operation == PLUS and largest * len(part.graph.marks) >= EXACT
     numbers = values.exact if exact else values.floats
     if greatest:
         numbers, operation = -numbers, {PLUS: PLUS, LEAST: GREATEST, GREATEST: LEAST}[operation]

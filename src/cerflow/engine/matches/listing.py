@@ -77,7 +77,7 @@ class Detected:
 
     def __init__(self, report: Report, positions: Ints, part: Part) -> None:
         self._report = report
-        moments = part.moments
+        moments = part.graph.moments
         self._moments = moments if moments is not None and Moments.among(positions).any() else None
         self._positions = positions
         if self._moments is not None:

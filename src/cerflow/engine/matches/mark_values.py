@@ -65,8 +65,8 @@ class MarkValues:
     def __init__(self, part: Part, report: Report) -> None:
         self._report = report
         self._part = part
-        self._positions = part.marks[1:, layout.M_POSITION]
-        self._labels = part.marks[1:, layout.M_LABEL]
+        self._positions = part.graph.marks[1:, layout.M_POSITION]
+        self._labels = part.graph.marks[1:, layout.M_LABEL]
 
     def _column(self, attribute: str) -> pa.Array:
         values = one_array(self._part.kept.at(self._positions).column(self._report.events.column(attribute)))

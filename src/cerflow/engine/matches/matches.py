@@ -122,14 +122,14 @@ class Matches:
         """The number of rows: one per match, or one per detecting event if matches are only counted."""
         if not self._report.counts:
             return self.count()
-        total = sum(len(detecting(part.detections)[0]) for part in self._told)
+        total = sum(len(detecting(part.graph.detections)[0]) for part in self._told)
         return self._picker.size(total) if isinstance(self._picker, NumberRange) else total
 
     def __bool__(self) -> bool:
         if isinstance(self._picker, NumberRange):
             return next(iter(self.to_batches(1, columns=["detected_at"])), None) is not None
         # Every detection has a match.
-        return any(len(part.detections) for part in self._told)
+        return any(len(part.graph.detections) for part in self._told)
 
     def __len__(self) -> int:
         rows = self.rows()

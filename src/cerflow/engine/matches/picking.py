@@ -52,30 +52,30 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
         used, events = np.unique(np.array([m for _, marks in some for m in marks], np.int64), return_inverse=True)
         offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
         whole = Unfolded(
-            part.detections[detections, layout.D_POSITION],
+            part.graph.detections[detections, layout.D_POSITION],
             owner.astype(np.int32),
             offsets,
             events.astype(np.int32),
             np.zeros((2, len(some)), np.int32),
-            part.marks[used, layout.M_POSITION],
-            part.marks[used, layout.M_LABEL],
+            part.graph.marks[used, layout.M_POSITION],
+            part.graph.marks[used, layout.M_LABEL],
         )
         # Even without hidden events this finds the ends of each match.
         yield whole.without(np.zeros(len(used), bool))
 
 
 def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
-    last = int(part.detections[detection, layout.D_MARK])
+    last = int(part.graph.detections[detection, layout.D_MARK])
     return marks if last == layout.NO_MARK else [*marks, last]
 
 
 def match_by_number(part: Part, amounts: Ints | counting.LongNumbers, d: int, rank: int) -> list[int]:
     """The marks of the match with a number among those of one detection; ``amounts`` are those of `MatchCounter`."""
-    small = part.nodes.view(np.int32)
-    root, bound = part.detections[d, layout.D_ROOT], part.detections[d, layout.D_BOUND]
+    small = part.graph.nodes.view(np.int32)
+    root, bound = part.graph.detections[d, layout.D_ROOT], part.graph.detections[d, layout.D_BOUND]
     kernel = search.unrank if isinstance(amounts, counting.LongNumbers) else table.unrank
     path = np.empty(64, np.int32)
-    while (length := kernel(part.nodes, small, amounts, root, bound, rank, path)) < 0:
+    while (length := kernel(part.graph.nodes, small, amounts, root, bound, rank, path)) < 0:
         path = np.empty(2 * len(path), np.int32)
     marks: list[int] = path[:length][::-1].tolist()
     return _with_last(part, d, marks)
@@ -151,7 +151,7 @@ class Passing:
 
     def numbered(self, part: Part, limit: int | None, detects_only: bool) -> Iterator[Pick]:
         """The chosen matches of the next part, with ``detects_only`` without their events."""
-        _, begins = counting.detecting(part.detections)
+        _, begins = counting.detecting(part.graph.detections)
         numbers = None if detects_only else counting.match_numbers(part).tolist()
         counter = counting.MatchCounter(part)
         for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
@@ -238,7 +238,7 @@ def _searched(
     room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
     cursor, rank = np.array([0, len(matches), 0]), 0
     for k, number in enumerate(matches):
-        mark, root = (part.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
+        mark, root = (part.graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
         value = joined_values(operation, nothing, weights[mark, 0])
         rows, ranks, values, _, heap = room
         rows[k], ranks[k], values[k] = (
@@ -248,7 +248,7 @@ def _searched(
         )
         search.push(k, values, ranks, heap, cursor)
         rank += number
-    graph = part.nodes, part.nodes.view(np.int32), part.detections, amounts, operation, weights, bests
+    graph = part.graph.nodes, part.graph.nodes.view(np.int32), part.graph.detections, amounts, operation, weights, bests
     while (found := (search if long else table).search(*graph, *room, cursor)) != search.NO_MORE:
         if found == search.FULL:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
@@ -287,10 +287,10 @@ class Sample:
             yield part, self._of_part(draw, part, limit)
 
     def _of_part(self, draw: random.Random, part: Part, limit: int | None) -> Iterator[Pick]:
-        late = counting.LateWindow(part, stays=len(part.nodes) >= _NODES * self.size)
-        nodes, small = part.nodes, part.nodes.view(np.int32)
+        late = counting.LateWindow(part, stays=len(part.graph.nodes) >= _NODES * self.size)
+        nodes, small = part.graph.nodes, part.graph.nodes.view(np.int32)
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
-        starts = np.zeros(len(part.marks), np.int64)
+        starts = np.zeros(len(part.graph.marks), np.int64)
         starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
         for detections, total, counted in late.events(limit):
             yield from self._drawn(draw, total, _Numbered(part, late.part, starts, detections, counted))
@@ -330,9 +330,9 @@ class _Numbered:
         at = bisect_right(self._ends, number)
         d = self._detections[at]
         marks = match_by_number(self._late, self._amounts, d, number - (self._ends[at - 1] if at else 0))
-        bound = self._part.detections[d, layout.D_BOUND]
-        if self._late.detections[d, layout.D_BOUND] == bound:
+        bound = self._part.graph.detections[d, layout.D_BOUND]
+        if self._late.graph.detections[d, layout.D_BOUND] == bound:
             return d, marks
         # The last event need not be in the window of the earlier ones.
-        earlier = len(marks) - (self._late.detections[d, layout.D_MARK] != layout.NO_MARK)
+        earlier = len(marks) - (self._late.graph.detections[d, layout.D_MARK] != layout.NO_MARK)
         return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None

@@ -73,10 +73,10 @@ def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
     There is one row per match, at most ``limit`` per detecting event, or one per such event if matches are only
     counted.
     """
-    positions, begins = detecting(part.detections)
+    positions, begins = detecting(part.graph.detections)
     if counts or limit == 1:
         return len(positions), True
-    numbers = Folding(part, FACTORS, np.ones(len(part.marks))).all()[:, 0]
+    numbers = Folding(part, FACTORS, np.ones(len(part.graph.marks))).all()[:, 0]
     if limit is not None:
         numbers = np.minimum(limit, np.add.reduceat(numbers, begins[:-1]))
     total = float(numbers.sum())

@@ -26,14 +26,14 @@ def chosen_parts(parts: Iterable[Part]) -> Iterator[Part]:
 
 def _chosen(part: Part) -> Iterator[Part]:
     """The matches that the strategy chooses, in parts of bounded size, unless one event needs a larger part."""
-    size = min(limits.CHOSEN_NODES_EACH * max(1, len(part.detections)), limits.CHOSEN_NODES)
+    size = min(limits.CHOSEN_NODES_EACH * max(1, len(part.graph.detections)), limits.CHOSEN_NODES)
     at = 0
-    while at < len(part.detections):
+    while at < len(part.graph.detections):
         look()
         room = _room(part, size)
-        at, count, written = (largest if part.pick == layout.LARGEST else pick)(part.detections, at, *room)
+        at, count, written = (largest if part.pick == layout.LARGEST else pick)(part.graph.detections, at, *room)
         if written:
-            graph = MatchGraph(room.found[:written], room.new[:count], part.marks, part.moments)
+            graph = MatchGraph(room.found[:written], room.new[:count], part.graph.marks, part.graph.moments)
             yield replace(part, found=graph, pick=layout.EVERYTHING)
         else:
             size *= 2
@@ -41,8 +41,8 @@ def _chosen(part: Part) -> Iterator[Part]:
 
 def _room(part: Part, size: int) -> Room | ChoosingRoom:
     """Room for about this many parts of sets, and nodes of the new graph."""
-    count, new = len(part.nodes), nodes_after_bottom(size - 1)
-    graph = part.nodes, part.nodes.view(np.int32), part.marks
+    count, new = len(part.graph.nodes), nodes_after_bottom(size - 1)
+    graph = part.graph.nodes, part.graph.nodes.view(np.int32), part.graph.marks
     written = new, new.view(np.int32), np.empty((size, 4), np.int64)
 
     def rows(*shape: int) -> Any:
@@ -54,4 +54,4 @@ def _room(part: Part, size: int) -> Room | ChoosingRoom:
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
     each = rows(count), rows(count, 4), rows(count), rows(count, 2)
     some = rows(size, 4), rows(size, 2), rows(2 * size, 2), rows(size, 6), rows(2 * size), rows(size, 4)
-    return Room(*graph, compared[part.marks[:, layout.M_LABEL]], *each, *some, rows(size, 2), rows(7), *written)
+    return Room(*graph, compared[part.graph.marks[:, layout.M_LABEL]], *each, *some, rows(size, 2), rows(7), *written)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cerflow.base.array_types import IntRows, Ints, Mask, SmallRows, Smalls
+from cerflow.base.array_types import Ints, Mask, SmallRows, Smalls
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED
 from cerflow.engine.kernels.table import unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph
-from cerflow.engine.matches.moments import Moments
 from cerflow.engine.stopping import look
 
 NO_LIMIT = 2**62
@@ -40,26 +39,6 @@ class Part:
     def graph(self) -> MatchGraph:
         """The graph, made now if the matches are counted only."""
         return self.found.graph if isinstance(self.found, CountedMatches) else self.found
-
-    @property
-    def detections(self) -> IntRows:
-        """The detections (detections, 4)."""
-        return self.graph.detections
-
-    @property
-    def nodes(self) -> IntRows:
-        """The nodes of the graph."""
-        return self.graph.nodes
-
-    @property
-    def marks(self) -> IntRows:
-        """The marks of the graph."""
-        return self.graph.marks
-
-    @property
-    def moments(self) -> Moments | None:
-        """The moments of detections that are not at events."""
-        return self.graph.moments
 
 
 @dataclass(frozen=True)
@@ -110,12 +89,13 @@ class Unfolded:
 
 def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
     """Unfold the detections of a part, at most ``max_rows`` matches at a time and ``limit`` of each event."""
-    small = part.nodes.view(np.int32)
+    graph = part.graph
+    small = graph.nodes.view(np.int32)
     cursor = np.zeros(CURSOR_WORDS, np.int64)
     stack = np.zeros((256, 2), np.int32)
     path = np.zeros((2, 64), np.int32)
-    number = np.zeros(len(part.marks), np.int32)
-    used = np.empty(len(part.marks), np.int32)
+    number = np.zeros(len(graph.marks), np.int32)
+    used = np.empty(len(graph.marks), np.int32)
     sets, listed = np.zeros((_SETS, SET_WORDS), np.int64), np.empty(_LISTED, np.int32)
     size = 8 * max_rows + 64
     while True:
@@ -126,13 +106,13 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
         ends = np.empty((2, max_rows), np.int32)
         owner = np.empty(max_rows, np.int32)
         scratch = (cursor, stack, path, number, used, sets, listed)
-        reason, matches = unfold(part.nodes, small, part.detections, limit, *scratch, offsets, events, ends, owner)
+        reason, matches = unfold(graph.nodes, small, graph.detections, limit, *scratch, offsets, events, ends, owner)
         if matches:
             chosen = used[: cursor[K_USED]]
             first, last = int(owner[0]), int(owner[matches - 1])
-            own = part.detections[first : last + 1]
+            own = graph.detections[first : last + 1]
             positions, last_marks = own[:, layout.D_POSITION], own[:, layout.D_MARK]
-            marked = (last_marks != layout.NO_MARK) & (part.marks[last_marks, layout.M_POSITION] == positions)
+            marked = (last_marks != layout.NO_MARK) & (graph.marks[last_marks, layout.M_POSITION] == positions)
             yield Unfolded(
                 np.ascontiguousarray(positions),
                 np.subtract(owner[:matches], first, out=owner[:matches]),
@@ -140,8 +120,8 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
                 events[: offsets[matches]],
                 ends[:, :matches],
                 # One column at a time is faster than rows.
-                part.marks[:, layout.M_POSITION][chosen],
-                part.marks[:, layout.M_LABEL][chosen],
+                graph.marks[:, layout.M_POSITION][chosen],
+                graph.marks[:, layout.M_LABEL][chosen],
                 bool(marked.all()),
             )
         number[used[: cursor[K_USED]]] = 0

@@ -162,7 +162,7 @@ class Machine:
             parts = self.advance(events, count, lambda at: refuse(int(reading.at_rows[at]))) if count else []
             if consecutive is None:
                 return parts
-            graphs = [MatchGraph(part.detections, part.nodes, part.marks) for part in parts]
+            graphs = [part.graph for part in parts]
             if graphs:
                 # Detections of the automaton may lie between those found on columns.
                 found = sum(len(graph.detections) for graph in graphs) + consecutive.count
