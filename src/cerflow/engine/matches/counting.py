@@ -135,9 +135,10 @@ class LateWindow:
     def __init__(self, part: Part, *, stays: bool = True) -> None:
         self.part = replace(part, found=replace(part.graph, detections=part.graph.detections.copy()))
         self._of = part
+        self._bounds: Ints = part.graph.detections[:, layout.D_BOUND]
         self._counting = MatchCounter(self.part)
         # Counts remain valid only while bounds ascend.
-        self._stays = stays and not bool((np.diff(part.graph.detections[:, layout.D_BOUND]) < 0).any())
+        self._stays = stays and not bool((np.diff(self._bounds) < 0).any())
 
     def events(self, limit: int | None) -> Iterator[tuple[range, int, Counted]]:
         """The detections of each event, the number of matches in their windows, and the numbers in the late window.
@@ -152,13 +153,13 @@ class LateWindow:
             detections = range(first, last)
             found = None if bound is None else self._numbers(detections, bound)
             if found is None or sum(found[0]) > _OUTSIDE * total:
-                bound = int(self._of.graph.detections[first, layout.D_BOUND]) if self._stays else None
+                bound = int(self._bounds[first]) if self._stays else None
                 found = self._numbers(detections, bound)
             yield detections, total, found
 
     def _numbers(self, detections: range, bound: int | None) -> Counted:
         """Count with a bound; None for each detection's own."""
         some = slice(detections.start, detections.stop)
-        own = self._of.graph.detections[some, layout.D_BOUND]
+        own = self._bounds[some]
         self.part.graph.detections[some, layout.D_BOUND] = own if bound is None else bound
         return self._counting.numbers(detections)

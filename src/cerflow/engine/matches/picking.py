@@ -21,6 +21,7 @@ from cerflow.engine.kernels.matches import search
 from cerflow.engine.kernels.matches.semiring import LEAST, joined_values
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, Values, combining, lowest
+from cerflow.engine.matches.graph import MatchGraph
 from cerflow.engine.matches.mark_values import MarkValues, check_values
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
@@ -64,21 +65,21 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
         yield whole.without(np.zeros(len(used), bool))
 
 
-def _with_last(part: Part, detection: int, marks: list[int]) -> list[int]:
-    last = int(part.graph.detections[detection, layout.D_MARK])
+def _with_last(graph: MatchGraph, detection: int, marks: list[int]) -> list[int]:
+    last = int(graph.detections[detection, layout.D_MARK])
     return marks if last == layout.NO_MARK else [*marks, last]
 
 
-def match_by_number(part: Part, amounts: Ints | counting.LongNumbers, d: int, rank: int) -> list[int]:
+def match_by_number(graph: MatchGraph, amounts: Ints | counting.LongNumbers, d: int, rank: int) -> list[int]:
     """The marks of the match with a number among those of one detection; ``amounts`` are those of `MatchCounter`."""
-    small = part.graph.nodes.view(np.int32)
-    root, bound = part.graph.detections[d, layout.D_ROOT], part.graph.detections[d, layout.D_BOUND]
+    small = graph.nodes.view(np.int32)
+    root, bound = graph.detections[d, layout.D_ROOT], graph.detections[d, layout.D_BOUND]
     kernel = search.unrank if isinstance(amounts, counting.LongNumbers) else table.unrank
     path = np.empty(64, np.int32)
-    while (length := kernel(part.graph.nodes, small, amounts, root, bound, rank, path)) < 0:
+    while (length := kernel(graph.nodes, small, amounts, root, bound, rank, path)) < 0:
         path = np.empty(2 * len(path), np.int32)
     marks: list[int] = path[:length][::-1].tolist()
-    return _with_last(part, d, marks)
+    return _with_last(graph, d, marks)
 
 
 # --- by number -------------------------------------------------------------------------------------------------------
@@ -171,7 +172,7 @@ class Passing:
                 while rank - before >= numbers[d]:
                     before += numbers[d]
                     d += 1
-                yield d, match_by_number(part, amounts, d, rank - before)
+                yield d, match_by_number(part.graph, amounts, d, rank - before)
 
 
 # --- first matches ---------------------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ class First:
         for detections, _, counted in late.events(limit):
             for d in detections:
                 folding.fold(d, below)
-            found = _searched(part, operation, folding, nothing, detections.start, counted)
+            found = _searched(part.graph, operation, folding, nothing, detections.start, counted)
             yield from islice(found, min(self.size, sys.maxsize))
 
     def _weights(self, marks: MarkValues) -> tuple[int, Values, Any]:
@@ -227,7 +228,7 @@ _BRANCHES = 1 << 10
 
 
 def _searched(
-    part: Part, operation: int, folding: Folding, nothing: Any, first: int, counted: counting.Counted
+    graph: MatchGraph, operation: int, folding: Folding, nothing: Any, first: int, counted: counting.Counted
 ) -> Iterator[Pick]:
     """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
     weights, bests, (matches, amounts) = folding.weights, folding.values, counted
@@ -238,7 +239,7 @@ def _searched(
     room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
     cursor, rank = np.array([0, len(matches), 0]), 0
     for k, number in enumerate(matches):
-        mark, root = (part.graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
+        mark, root = (graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
         value = joined_values(operation, nothing, weights[mark, 0])
         rows, ranks, values, _, heap = room
         rows[k], ranks[k], values[k] = (
@@ -248,8 +249,8 @@ def _searched(
         )
         search.push(k, values, ranks, heap, cursor)
         rank += number
-    graph = part.graph.nodes, part.graph.nodes.view(np.int32), part.graph.detections, amounts, operation, weights, bests
-    while (found := (search if long else table).search(*graph, *room, cursor)) != search.NO_MORE:
+    given = graph.nodes, graph.nodes.view(np.int32), graph.detections, amounts, operation, weights, bests
+    while (found := (search if long else table).search(*given, *room, cursor)) != search.NO_MORE:
         if found == search.FULL:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
             continue
@@ -258,7 +259,7 @@ def _searched(
             marks.append(int(paths[path, search.P_MARK]))
             path = int(paths[path, search.P_NEXT])
         d = int(room[0][found, search.B_DETECTION])
-        yield d, _with_last(part, d, marks)
+        yield d, _with_last(graph, d, marks)
 
 
 # --- random matches --------------------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ class Sample:
         starts = np.zeros(len(part.graph.marks), np.int64)
         starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
         for detections, total, counted in late.events(limit):
-            yield from self._drawn(draw, total, _Numbered(part, late.part, starts, detections, counted))
+            yield from self._drawn(draw, total, _Numbered(part.graph, late.part.graph, starts, detections, counted))
 
     def _drawn(self, draw: random.Random, total: int, matches: _Numbered) -> list[Pick]:
         """The sample of one event, which has ``total`` matches, in the order of their numbers."""
@@ -316,11 +317,13 @@ class Sample:
 class _Numbered:
     """The matches of the detections of an event, numbered from 0 to ``count`` together with some outside the window.
 
-    ``late`` is the part with a window in which they were ``counted``, ``starts`` has where matches begin at each mark.
+    ``late`` is the graph with a window in which they were ``counted``, ``starts`` has where matches begin at each mark.
     """
 
-    def __init__(self, part: Part, late: Part, starts: Ints, detections: range, counted: counting.Counted) -> None:
-        self._part, self._late, self._starts, self._detections = part, late, starts, detections
+    def __init__(
+        self, graph: MatchGraph, late: MatchGraph, starts: Ints, detections: range, counted: counting.Counted
+    ) -> None:
+        self._graph, self._late, self._starts, self._detections = graph, late, starts, detections
         numbers, self._amounts = counted
         self._ends: list[int] = np.cumsum(numbers, dtype=object).tolist()
         self.count = self._ends[-1]
@@ -330,9 +333,9 @@ class _Numbered:
         at = bisect_right(self._ends, number)
         d = self._detections[at]
         marks = match_by_number(self._late, self._amounts, d, number - (self._ends[at - 1] if at else 0))
-        bound = self._part.graph.detections[d, layout.D_BOUND]
-        if self._late.graph.detections[d, layout.D_BOUND] == bound:
+        bound = self._graph.detections[d, layout.D_BOUND]
+        if self._late.detections[d, layout.D_BOUND] == bound:
             return d, marks
         # The last event need not be in the window of the earlier ones.
-        earlier = len(marks) - (self._late.graph.detections[d, layout.D_MARK] != layout.NO_MARK)
+        earlier = len(marks) - (self._late.detections[d, layout.D_MARK] != layout.NO_MARK)
         return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None
