@@ -96,7 +96,7 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         assume(recognized is not None)
         plain = [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()]
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
-    narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 1, 8])}
+    narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 6, 12])}
     narrow["FLOW_KEY_ROWS"] = generator.choice([1 << 19, 16])
     with (
         mock.patch.object(cerflow.Query, "warn_of_no_match"),
@@ -156,3 +156,25 @@ def test_patterns_of_more_steps_than_a_word_has_bits(steps, query, keys, monkeyp
     for rows in (size, 7):
         recognizer = asked.recognizer(table.schema, time="t")
         assert sum(recognizer.push(batch).count() for batch in table.to_batches(max_chunksize=rows)) == expected
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize(
+    "formula", ["A : B", "(A ; B) : A", "(A ; B):+", "A ; B", "A : B : A", "A NOT FOLLOWED BY B FOR 3 EVENTS"]
+)
+def test_small_pushes_before_large_ones(formula, keys, encoded):
+    generator, size = random.Random(3), 3_000
+    table = pa.table({"type": generator.choices("ABC", k=size), "k": generator.choices([1, 2, 3], k=size)})
+    if encoded:
+        table = table.set_column(0, "type", table["type"].dictionary_encode())
+    query = cerflow.parse(f"SELECT * WHERE ({formula}){keys} WITHIN 6 EVENTS")
+    expected = query.match(table).count()
+    assert expected > 0
+    small = limits.NARROWED_ROWS - 1
+    for sizes in ([5, size], [small, small, size], [1000, 5, size], [5] * 20 + [500, 5, size]):
+        recognizer, found, begin = query.recognizer(table.schema), 0, 0
+        for rows in sizes:
+            found += recognizer.push(table.slice(begin, rows)).count()
+            begin += rows
+        assert found == expected

@@ -108,6 +108,8 @@ def _marked(s, begin, count, address):
         if reason != layout.SCANNED:
             return np.int64(-reason)
     root, led = s.control[layout.ROOT], address_of(pointer_to(s.led, 0))
+    # Elsewhere the bytes may only say which rows are chosen.
+    decided = s.control[layout.MARKS] == layout.DECIDED
     kept = np.int64(0)
     unknown = np.int64(0)
     for k in range(0, count, 64):
@@ -118,7 +120,7 @@ def _marked(s, begin, count, address):
             left &= (np.int64(1) << count - k) - 1
         while left != 0:
             row = k + trailing_zeros(left)
-            to = load_word(led, load_byte(guards, row))
+            to = load_word(led, load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
             store_word(chosen, kept, begin + row)
             store_word(at, kept, root if to == layout.UNKNOWN else to)
             unknown |= np.int64(to == layout.UNKNOWN)
