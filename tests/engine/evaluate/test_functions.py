@@ -10,6 +10,7 @@ from cerflow.base.errors import QueryError, QuerySyntaxError, UnsupportedQueryEr
 from cerflow.builder import case, count_distinct, event, label, predicate, select
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
+from support.runners import bag, semantics
 
 LATE = datetime(2024, 3, 15, 23, 30)
 EVENTS = pa.table(
@@ -174,3 +175,19 @@ def test_words_of_case_are_names_elsewhere():
     assert parse_query(show(query.tree)) == query.tree
     (match,) = query.match(events)
     assert (match["case"], match["e"], match["d"], match["n"]) == (1, 2, 4, 1)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "CASE WHEN b.v = 1 THEN 'pq' ELSE b.s END != 'pq'",
+        "CASE WHEN b.v = 1 THEN b.u ELSE b.s END LIKE 'p%'",
+        "CASE WHEN b.v = 2 THEN b.s ELSE b.u END IN ('p', 'q')",
+        "coalesce(b.s, b.u) != a.u",
+    ],
+)
+def test_a_column_of_nulls_alone_beside_texts(condition):
+    numbers = {"v": [1, 1, 1, 2, 2, 2]}
+    table = pa.table({"type": list("ABABAB"), "s": pa.nulls(6, pa.string()), "u": list("ppqqpq"), **numbers})
+    query = cerflow.parse(f"SELECT * WHERE (A AS a ; B AS b) FILTER {condition}")
+    assert bag(query.match(table).to_pylist()) == bag(semantics(query, table))

@@ -21,8 +21,10 @@ def either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
     if ValueKind.FLOAT in (then.kind, otherwise.kind):
         return Vector(ValueKind.FLOAT, np.where(first, then.floats(), otherwise.floats()))
     dictionary = [*then.dictionary, *otherwise.dictionary]
-    data = np.where(first, then.data, otherwise.data + len(then.dictionary))
-    return Vector(then.kind, data, np.where(first, then.missing(), otherwise.missing()), dictionary)
+    missing = np.where(first, then.missing(), otherwise.missing())
+    # A column of nulls alone has no texts, so that its codes would lie behind all others.
+    data = np.where(missing, 0, np.where(first, then.data, otherwise.data + len(then.dictionary)))
+    return Vector(then.kind, data, missing, dictionary)
 
 
 def _beside(value: Vector, other: Vector) -> Vector:
