@@ -64,10 +64,10 @@ def _fresh(query):
     return other
 
 
-def _few_matches(query, table):
+def _few_matches(query, table, roles):
     """The matches that a recogniser finds, or None where these are many or the engine cannot evaluate the query."""
     try:
-        recognizer, found = query.recognizer(table.schema, time="t"), []
+        recognizer, found = query.recognizer(table.schema, **roles), []
         for begin in range(0, table.num_rows, 10):
             matches = recognizer.push(table.slice(begin, 10))
             if len(found) + matches.count() > MOST:
@@ -87,12 +87,14 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         assume(False)
     generator = random.Random(data.draw(st.integers(0, 10**6)))
     table = _stream(generator, generator.choice([20, 40, 40, 80, 150]))
+    forget = generator.choice([{}, {}, {"forget": "2 seconds"}])
+    roles = {"time": "t", **forget}
     with (
         mock.patch.object(cerflow.Query, "warn_of_no_match"),
         mock.patch.multiple(limits, NARROWED_ROWS=1 << 30),
     ):
         # A table shows which types no event has, so it may be read by another automaton, which has another order.
-        recognized = _few_matches(_fresh(query), table)
+        recognized = _few_matches(_fresh(query), table, roles)
         assume(recognized is not None)
         plain = [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()]
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
@@ -105,9 +107,9 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         mock.patch.object(layout, "STATE_BITS", generator.choice([62, 62, 2])),
     ):
         assert [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()] == plain
-        pieces = in_random_pieces(_fresh(query), table, data, time="t")
+        pieces = in_random_pieces(_fresh(query), table, data, **roles)
     assert [frozen(row) for row in pieces] == recognized
-    if not {"ANY", "LIMIT"} & set(show(query.tree).split()):
+    if not forget and not {"ANY", "LIMIT"} & set(show(query.tree).split()):
         assert bag(recognized) == bag(plain)
 
 
@@ -178,3 +180,22 @@ def test_small_pushes_before_large_ones(formula, keys, encoded):
             found += recognizer.push(table.slice(begin, rows)).count()
             begin += rows
         assert found == expected
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize("formula", ["A : B", "EVENT : EVENT", "A ; B", "A : B : A"])
+def test_a_pause_parts_neighbours_in_large_pushes(formula, keys, monkeypatch):
+    generator, size = random.Random(3), 1_000
+    times, now = [], 0
+    for _ in range(size):
+        now += generator.choice([1, 1, 3_000])
+        times.append(now)
+    columns = {"type": generator.choices("ABC", k=size), "k": generator.choices([1, 2], k=size)}
+    table = pa.table({**columns, "t": times})
+    query = cerflow.parse(f"SELECT * WHERE ({formula}){keys}")
+    found = {}
+    for least in (1, 1 << 30):
+        monkeypatch.setattr(limits, "NARROWED_ROWS", least)
+        recognizer = _fresh(query).recognizer(table.schema, time="t", forget="2 seconds")
+        found[least] = bag(recognizer.push(table).to_pylist())
+    assert found[1] == found[1 << 30] != bag(query.match(table, time="t").to_pylist())

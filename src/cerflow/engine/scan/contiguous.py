@@ -89,6 +89,8 @@ def contiguity(
         return "a window measures an attribute, which must not decrease"
     if tables.ticking or tables.asks:
         return "deadlines and predicates"
+    if tables.schema.forget is not None:
+        return "a pause between neighbours parts them"
     levels = _steps(tables)
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
     if isinstance(levels, str):
