@@ -113,6 +113,35 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         assert bag(recognized) == bag(plain)
 
 
+@given(st.data())
+@examples(500)
+def test_sets_of_queries_in_pushes_of_any_length(data):
+    chosen = st.tuples(st.sampled_from(FRAGMENTS), st.booleans()).flatmap(lambda f: selects(f[0], strategies=f[1]))
+    try:
+        queries = {f"q{k}": cerflow.Query(data.draw(chosen)) for k in range(data.draw(st.integers(1, 3)))}
+    except QueryError:
+        assume(False)
+    generator = random.Random(data.draw(st.integers(0, 10**6)))
+    table = _stream(generator, generator.choice([40, 80, 150]))
+    roles = {"time": "t", **generator.choice([{}, {}, {"forget": "2 seconds"}])}
+    with mock.patch.multiple(limits, NARROWED_ROWS=1 << 30):
+        plain = {name: _few_matches(_fresh(query), table, roles) for name, query in queries.items()}
+    assume(None not in plain.values())
+    found, begin = {name: [] for name in queries}, 0
+    with mock.patch.multiple(limits, NARROWED_ROWS=generator.choice([3, 6, 12])):
+        together = cerflow.QuerySet({name: _fresh(query) for name, query in queries.items()})
+        recognizer = together.recognizer(table.schema, **roles)
+        while begin < table.num_rows:
+            rows = table.slice(begin, generator.choice([1, 1, 2, 5, 13, 20, 40]))
+            single = rows.num_rows == 1 and generator.random() < 0.5
+            for name, matches in recognizer.push(rows.to_pylist()[0] if single else rows).items():
+                found[name] += map(frozen, matches.to_pylist())
+            begin += rows.num_rows
+            if generator.random() < 0.1:
+                recognizer = together.restore(recognizer.snapshot(), table.schema, **roles)
+    assert {name: bag(rows) for name, rows in found.items()} == {name: bag(rows) for name, rows in plain.items()}
+
+
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
 @pytest.mark.parametrize(
     "formula",
