@@ -98,7 +98,7 @@ def _is_of_text(name: str) -> bool:
 def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
     """The bytes in UTF-8, as they come, with a line break at the end.
 
-    What could not be decoded stands there as `MARKS`.
+    Bytes that cannot be decoded become one of `MARKS`.
     """
     decoder = codecs.getincrementaldecoder("utf-8" if content.decoded else encoding)(errors=_MARK)
     begun, last = False, "\n"

@@ -89,7 +89,7 @@ class MarkValues:
         return having_label(label, self._part.label_sets, self._labels, types)
 
     def given(self, label: str | None, attribute: str | None, function: str) -> pa.Array:
-        """What a function takes from the events with a label, or from all that matches show; null for other events.
+        """The values that a function gets: of the events with a label, or of all that matches show; else null.
 
         That is the attribute, null for NaN, or the number 1 for the event itself. Durations to be added are whole
         microseconds (rounded down, null beyond 64 bits).

@@ -309,7 +309,7 @@ class _LeadsBuilder:
                 if not held and all(loop & failed for loop in loops):
                     ended[bit.bit_length() - 1] |= 1 << place
         strict = 0
-        if len(self.states) <= engine_layout.STATE_BITS:
+        if self.tables.transducer.states <= engine_layout.STATE_BITS:
             strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
         if self.ticks:
             # Only events that end the waiting of runs in these states matter. No event is a tick.

@@ -18,7 +18,7 @@ from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Regular, possible_fields
 from cerflow.logic.analysis.demands import KindDemands
 
-#: Of so many trees the names are remembered, as each batch of a set of queries asks for those of all.
+#: The names in this many trees are remembered: a set of queries asks for those of all its queries again and again.
 _REMEMBERED = 1024
 
 

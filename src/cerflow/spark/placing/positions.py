@@ -1,4 +1,4 @@
-"""What only the whole stream tells of events that many tasks hold: their positions, and which events show deadlines.
+"""Positions of events in the whole stream, and the events that show deadlines, where many tasks hold the stream.
 
 Everything is exact. For positions the input is read once (without a time) or twice (with one) to learn how many events
 there are before each part of the stream; then the parts are numbered in parallel. That holds only if reading the input

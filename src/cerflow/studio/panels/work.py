@@ -170,7 +170,7 @@ class Grid:
         self.element.set_visibility(False)
 
     def show(self, columns: Sequence[str], sortable: Sequence[str], rows: int, read: ReadRows) -> None:
-        """Show so many rows of these columns."""
+        """Show this many rows of these columns."""
         self._read = read
         self._version += 1
         self.element.options.clear()

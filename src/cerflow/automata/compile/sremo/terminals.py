@@ -1,4 +1,4 @@
-"""What the parts of a construction for SREMO are: terminals as transitions, and runs over positions (Glushkov).
+"""The construction for SREMO (Glushkov) joins these parts: terminals as transitions, and runs over positions.
 
 A terminal has conditions on the event read and on registers, and writes. While an expression is compiled, a register
 has any number of *places*, numbered copies of it, so that writes in one part do not touch places that another still
