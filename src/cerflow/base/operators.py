@@ -38,14 +38,7 @@ NEGATED = {
     Operator.GE: Operator.LT,
 }
 #: The functions of Python for operators, on whatever has them: values, arrays, columns.
-RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {
-    Operator.EQ: operator.eq,
-    Operator.NE: operator.ne,
-    Operator.LT: operator.lt,
-    Operator.LE: operator.le,
-    Operator.GT: operator.gt,
-    Operator.GE: operator.ge,
-}
+RELATIONS: dict[Operator, Callable[[Any, Any], Any]] = {o: getattr(operator, o.name.lower()) for o in Operator}
 #: The operator that holds between neighbouring values which pass a test on a set.
 ORDERS = {
     "increasing": Operator.LT,

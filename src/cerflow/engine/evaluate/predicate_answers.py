@@ -51,8 +51,11 @@ def answers(
     true = np.zeros(count, bool)
     unknown = np.ones(count, bool)
     if len(index):
-        ask_all = _ask_scalar if predicate.kind is PredicateKind.SCALAR else _ask_vectorized
-        true[index], unknown[index] = ask_all(predicate, arguments, index, unit)
+        if predicate.kind is PredicateKind.SCALAR:
+            found = _ask_scalar(predicate, arguments, index, unit)
+        else:
+            found = ask_of_each(predicate, [_arrow(a, index, unit) for a in arguments], len(index))
+        true[index], unknown[index] = found
     return TruthVector(true, unknown)
 
 
@@ -77,12 +80,6 @@ def answers_about_sets(
     true[index] = [answer is True for answer in found]
     unknown[index] = [answer is None for answer in found]
     return TruthVector(true, unknown) if any(reads) else TruthVector(true[0], unknown[0])
-
-
-def _ask_vectorized(
-    predicate: Predicate, arguments: Sequence[Vector | EventArgument], index: NDArray[np.intp], unit: str
-) -> tuple[Mask, Mask]:
-    return ask_of_each(predicate, [_arrow(a, index, unit) for a in arguments], len(index))
 
 
 def _arrow(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str) -> Any:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
 from cerflow.base.decimals import text_decimal
+from cerflow.base.events import moment_at
 from cerflow.base.schema import ValueKind
 from cerflow.base.units import PER_SECOND
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import NULL
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -57,41 +55,18 @@ class Words:
 def reader(kind: ValueKind, text: Callable[[int], str], unit: str) -> Callable[[Any], Any]:
     """A function from a word of a kind (floats as such) to the value for users."""
 
-    def number(word: int) -> int | None:
-        return None if word == NULL else word
-
-    def fraction(word: float) -> float | None:
+    if kind is ValueKind.FLOAT:
         # Registers hold only one zero.
-        return None if word != word else word + 0.0
-
-    def boolean(word: int) -> bool | None:
-        return None if word == NULL else word != 0
-
-    def string(word: int) -> str | None:
-        return None if word == NULL else text(word)
-
-    def decimal(word: int) -> Decimal | None:
-        return None if word == NULL else text_decimal(text(word))
-
-    def timestamp(word: int) -> datetime | None:
-        return None if word == NULL else _moment(word, unit)
-
-    def duration(word: int) -> timedelta | None:
-        return None if word == NULL else timedelta(microseconds=word)
-
-    readers: dict[ValueKind, Callable[[Any], Any]] = {
-        ValueKind.FLOAT: fraction,
-        ValueKind.BOOLEAN: boolean,
-        ValueKind.STRING: string,
-        ValueKind.DECIMAL: decimal,
-        ValueKind.TIMESTAMP: timestamp,
-        ValueKind.DURATION: duration,
+        return lambda word: None if word != word else word + 0.0
+    known: dict[ValueKind, Callable[[int], Any]] = {
+        ValueKind.BOOLEAN: bool,
+        ValueKind.STRING: text,
+        ValueKind.DECIMAL: lambda word: text_decimal(text(word)),
+        ValueKind.TIMESTAMP: lambda word: moment_at(word * 10**6 // PER_SECOND[unit]),
+        ValueKind.DURATION: lambda word: timedelta(microseconds=word),
     }
-    return readers.get(kind, number)
-
-
-def _moment(ticks: int, unit: str) -> datetime:
-    return _EPOCH + timedelta(microseconds=ticks * 10**6 // PER_SECOND[unit])
+    read = known.get(kind, int)
+    return lambda word: None if word == NULL else read(word)
 
 
 def only_compiled(name: str) -> str:

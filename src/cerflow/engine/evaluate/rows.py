@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import add
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import array_of_numbers
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of
 from cerflow.base.decimals import written_text
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.operators import Operator
@@ -20,11 +21,15 @@ from cerflow.engine.evaluate import vectors
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answers, answers_about_sets
-from cerflow.engine.evaluate.vector_functions import coalesced, date_parts, either, on_texts
+from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
 from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.logic.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
+from cerflow.logic.conditions.time_values import zone_called
+
+#: What is found for a part of a tree, for each row.
+_Found = Vector | TruthVector | EventArgument
 
 
 def finest_unit(schema: Schema) -> str:
@@ -54,7 +59,7 @@ class BatchRows:
         self.unit = unit
         self._positions = positions
         self._numbers = numbers
-        self._vectors: dict[str, vectors.Vector] = {}
+        self._vectors: dict[str, Vector] = {}
         #: The rows for which predicates are called, None for all; answers for other rows are ignored.
         self._asked: Mask | None = None
 
@@ -76,22 +81,22 @@ class BatchRows:
         some = begins.start + indices if isinstance(begins, range) else begins[indices]
         return some, None if self._numbers is None else self._numbers[indices]
 
-    def attribute(self, name: str) -> vectors.Vector:
+    def attribute(self, name: str) -> Vector:
         """The values of an attribute; ``type`` is the type of the event if no attribute has that name."""
         column = self.schema.column(name)
         if column not in self._vectors:
             self._vectors[column] = self._read(column)
         return self._vectors[column]
 
-    def read_at(self, column: str, indices: Ints) -> vectors.Vector:
+    def read_at(self, column: str, indices: Ints) -> Vector:
         """The values of a column in some rows only."""
         known = self._vectors.get(column)
         return known.chosen(indices) if known is not None else self._take(column, indices)
 
-    def _take(self, column: str, indices: Ints) -> vectors.Vector:
+    def _take(self, column: str, indices: Ints) -> Vector:
         return vectors.column_vector(self.batch.column(column).take(array_of_numbers(indices)), self.unit)
 
-    def _read(self, column: str) -> vectors.Vector:
+    def _read(self, column: str) -> Vector:
         return vectors.column_vector(self.batch.column(column), self.unit)
 
     def at(self, indices: Ints) -> BatchRows:
@@ -105,50 +110,40 @@ class BatchRows:
         numbers = None if self._numbers is None else self._numbers[:count]
         return BatchRows(self.batch.slice(0, count), self.schema, self._positions[:count], self.unit, numbers)
 
-    def time(self) -> vectors.Vector:
+    def time(self) -> Vector:
         """The time of each event, without a time column its position."""
-        return (
-            vectors.Vector(ValueKind.INTEGER, self.numbers)
-            if self.schema.time is None
-            else self.attribute(self.schema.time)
-        )
+        return Vector(ValueKind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)
 
-    def value(self, expression: c.Expression, asked: Mask | None = None) -> vectors.Vector:
+    def value(self, expression: c.Expression, asked: Mask | None = None) -> Vector:
         """An expression on each row; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(expression, self._visit)
-        assert isinstance(result, vectors.Vector)
+        assert isinstance(result, Vector)
         return result
 
-    def truth(self, condition: c.Condition, asked: Mask | None = None) -> vectors.TruthVector:
+    def truth(self, condition: c.Condition, asked: Mask | None = None) -> TruthVector:
         """A condition on each row, three-valued; predicates are called only on the rows ``asked`` for."""
         self._asked = asked
         result = fold(condition, self._visit)
-        assert isinstance(result, vectors.TruthVector)
+        assert isinstance(result, TruthVector)
         return result
 
-    def _visit(
-        self, current: Node, below: Sequence[vectors.Vector | vectors.TruthVector | EventArgument]
-    ) -> vectors.Vector | vectors.TruthVector | EventArgument:
-        if isinstance(current, Call):
-            given = [b for b in below if not isinstance(b, vectors.TruthVector)]
+    def _visit(self, current: Node, below: Sequence[_Found]) -> _Found:
+        if isinstance(current, Call | CallOfSet):
+            given = [b for b in below if not isinstance(b, TruthVector)]
+            if isinstance(current, CallOfSet):
+                return answers_about_sets(current, given, self.count, self._asked, self.unit)
             return answers(current.predicate, given, self.count, self._asked, self.unit)
-        if isinstance(current, CallOfSet):
-            given = [b for b in below if not isinstance(b, vectors.TruthVector)]
-            return answers_about_sets(current, given, self.count, self._asked, self.unit)
+        operands = [b for b in below if isinstance(b, Vector)]
+        truths = [b for b in below if isinstance(b, TruthVector)]
         if isinstance(current, WholeEvent):
-            return EventArgument(current.names, tuple(b for b in below if isinstance(b, vectors.Vector)))
+            return EventArgument(current.names, tuple(operands))
         if isinstance(current, c.Condition):
-            return self._condition(current, below)
+            return self._condition(current, operands, truths)
         assert isinstance(current, c.Expression)
-        return self._expression(current, [b for b in below if isinstance(b, vectors.Vector)], below)
+        return self._expression(current, operands, truths)
 
-    def _expression(
-        self,
-        current: c.Expression,
-        operands: list[vectors.Vector],
-        below: Sequence[vectors.Vector | vectors.TruthVector | EventArgument],
-    ) -> vectors.Vector:
+    def _expression(self, current: c.Expression, operands: list[Vector], truths: list[TruthVector]) -> Vector:
         match current:
             case c.Literal():
                 return vectors.literal_vector(current.value)
@@ -159,45 +154,39 @@ class BatchRows:
             case c.Negative():
                 return vectors.unary_function("-", operands[0])
             case c.Function(name="position"):
-                return vectors.Vector(ValueKind.INTEGER, self.numbers)
+                return Vector(ValueKind.INTEGER, self.numbers)
             case c.Function(name="time"):
                 return self.time()
             case c.Function("coalesce"):
-                return coalesced(operands)
+                return _coalesced(operands)
             case c.Function("substr"):
-                return on_texts(part_of_text, operands)
+                return _on_texts(part_of_text, operands)
             case c.Function("||"):
-                return on_texts(add, operands)
+                return _on_texts(add, operands)
             case c.Function():
                 return vectors.unary_function(current.name, operands[0])
             case Known():
-                return vectors.Vector(ValueKind.INTEGER, (~operands[0].missing()).astype(np.int64))
+                return Vector(ValueKind.INTEGER, (~operands[0].missing()).astype(np.int64))
             case Word():
                 return vectors.word(operands[0], current.high)
             case Microseconds():
                 return vectors.microseconds(operands[0], self.unit)
             case DatePart(_, part, zone):
-                return date_parts(operands[0], part, zone)
+                return _date_parts(operands[0], part, zone)
             case Dated():
                 return vectors.dated(operands[0])
             case Whole():
                 return vectors.whole(operands[0])
             case c.TruthValue() | c.If():
-                truth = below[0]
-                assert isinstance(truth, vectors.TruthVector)
-                return either(truth.true, *operands) if operands else truth.vector()
+                return _either(truths[0].true, *operands) if operands else truths[0].vector()
             case _:
                 # A label as the argument of position or time: the current event.
-                return vectors.Vector(ValueKind.INTEGER, self.positions)
+                return Vector(ValueKind.INTEGER, self.positions)
 
-    def _condition(
-        self, current: c.Condition, below: Sequence[vectors.Vector | vectors.TruthVector | EventArgument]
-    ) -> vectors.TruthVector:
-        truths = [b for b in below if isinstance(b, vectors.TruthVector)]
-        operands = [b for b in below if isinstance(b, vectors.Vector)]
+    def _condition(self, current: c.Condition, operands: list[Vector], truths: list[TruthVector]) -> TruthVector:
         match current:
             case c.Constant():
-                return vectors.TruthVector(np.array(current.value))
+                return TruthVector(np.array(current.value))
             case c.And():
                 return truths[0] & truths[1]
             case c.Or():
@@ -205,13 +194,13 @@ class BatchRows:
             case c.Not():
                 return ~truths[0]
             case Satisfied():
-                return vectors.TruthVector(truths[0].true)
+                return TruthVector(truths[0].true)
             case TypeTest():
                 return self._type_test(current)
             case StreamTest(stream):
                 if self.schema.stream is None:
-                    return vectors.TruthVector(np.array(True))
-                return vectors.TruthVector(self._named(self.schema.stream, stream).true)
+                    return TruthVector(np.array(True))
+                return TruthVector(self._named(self.schema.stream, stream).true)
             case Precomputed():
                 return precomputed_truth(self.attribute(PRECOMPUTED), current.number)
             case c.Comparison():
@@ -229,41 +218,41 @@ class BatchRows:
             case _:
                 raise AssertionError(f"{type(current).__name__} on one event")
 
-    def _type_test(self, current: TypeTest) -> vectors.TruthVector:
+    def _type_test(self, current: TypeTest) -> TruthVector:
         outcome = self._named(self.schema.type, current.type)
         if current.stream is not None and self.schema.stream is not None:
             outcome = outcome & self._named(self.schema.stream, current.stream)
-        return vectors.TruthVector(outcome.true)
+        return TruthVector(outcome.true)
 
-    def _named(self, column: str, name: str) -> vectors.TruthVector:
+    def _named(self, column: str, name: str) -> TruthVector:
         return vectors.compare_vectors(Operator.EQ, self.attribute(column), vectors.literal_vector(name))
 
-    def _compare(self, operator: Operator, left: vectors.Vector, right: vectors.Vector) -> vectors.TruthVector:
+    def _compare(self, operator: Operator, left: Vector, right: Vector) -> TruthVector:
         return vectors.compare_vectors(operator, *self._aligned(left, right))
 
-    def _aligned(self, left: vectors.Vector, right: vectors.Vector) -> tuple[vectors.Vector, vectors.Vector]:
+    def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
         """Turn texts compared with timestamps into timestamps, and literals compared with decimals into decimals."""
         if ValueKind.DECIMAL in (left.kind, right.kind):
             return _as_decimal(left), _as_decimal(right)
         if left.kind is ValueKind.TIMESTAMP and right.kind is ValueKind.STRING:
-            return left, vectors.Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
+            return left, Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
         if right.kind is ValueKind.TIMESTAMP and left.kind is ValueKind.STRING:
-            return vectors.Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
+            return Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
         return left, right
 
-    def _between(self, current: c.Between, operands: list[vectors.Vector]) -> vectors.TruthVector:
+    def _between(self, current: c.Between, operands: list[Vector]) -> TruthVector:
         value, *bounds = operands
-        outcome = vectors.TruthVector(np.array(True))
+        outcome = TruthVector(np.array(True))
         if current.low is not None:
             outcome = self._compare(Operator.GE, value, bounds.pop(0))
         if current.high is not None:
             outcome = outcome & self._compare(Operator.LE, value, bounds.pop(0))
         return outcome
 
-    def _among(self, operands: list[vectors.Vector]) -> vectors.TruthVector:
+    def _among(self, operands: list[Vector]) -> TruthVector:
         value, *items = operands
-        outcome = vectors.TruthVector(np.array(False))
-        alike: dict[ValueKind, list[vectors.Vector]] = {}
+        outcome = TruthVector(np.array(False))
+        alike: dict[ValueKind, list[Vector]] = {}
         for item in items:
             _, aligned = self._aligned(value, item)
             if value.kind is ValueKind.DECIMAL or item.missing():
@@ -284,20 +273,87 @@ class _SomeRows(BatchRows):
         self._rows = rows
         self._indices = indices
 
-    def _read(self, column: str) -> vectors.Vector:
+    def _read(self, column: str) -> Vector:
         return self._rows.read_at(column, self._indices)
 
-    def _take(self, column: str, indices: Ints) -> vectors.Vector:
+    def _take(self, column: str, indices: Ints) -> Vector:
         return self._rows.read_at(column, self._indices[indices])
 
 
-def _as_decimal(vector: vectors.Vector) -> vectors.Vector:
+def _as_decimal(vector: Vector) -> Vector:
     """A literal as an exact decimal; NULL and exact decimals are unchanged."""
     if vector.kind is ValueKind.DECIMAL or vector.data.ndim or vector.missing().any():
         return vector
     value = vector.dictionary[0] if vector.kind is ValueKind.STRING else vector.data.item()
-    return vectors.Vector(ValueKind.DECIMAL, np.array(0), None, (written_text(value),))
+    return Vector(ValueKind.DECIMAL, np.array(0), None, (written_text(value),))
 
 
-def _negated(outcome: vectors.TruthVector, negated: bool) -> vectors.TruthVector:
+def _negated(outcome: TruthVector, negated: bool) -> TruthVector:
     return ~outcome if negated else outcome
+
+
+# -- functions of several operands, of texts and of times
+
+
+def _either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
+    """One value where ``first`` is true, the other elsewhere; NULL takes the kind of the other."""
+    then, otherwise = _beside(then, otherwise), _beside(otherwise, then)
+    if ValueKind.FLOAT in (then.kind, otherwise.kind):
+        return Vector(ValueKind.FLOAT, np.where(first, then.floats(), otherwise.floats()))
+    dictionary = [*then.dictionary, *otherwise.dictionary]
+    missing = np.where(first, then.missing(), otherwise.missing())
+    # A column of nulls alone has no texts, so that its codes would lie behind all others.
+    data = np.where(missing, 0, np.where(first, then.data, otherwise.data + len(then.dictionary)))
+    return Vector(then.kind, data, missing, dictionary)
+
+
+def _beside(value: Vector, other: Vector) -> Vector:
+    if value.kind is not ValueKind.FLOAT or other.kind is ValueKind.FLOAT or not value.missing().all():
+        return value
+    return Vector(
+        other.kind, np.zeros(value.data.shape, np.int64), np.ones(value.data.shape, bool), ("",) * other.kind.coded
+    )
+
+
+def _coalesced(values: Sequence[Vector]) -> Vector:
+    """The first value that is not null."""
+    result = values[-1]
+    for value in reversed(values[:-1]):
+        result = _either(~value.missing(), value, result)
+    return result
+
+
+def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -> Vector:
+    """A function of texts and integers, null if any of them is; it is called once for equal operands."""
+    arrays = np.broadcast_arrays(*(operand.data for operand in operands))
+    missing = np.broadcast_arrays(*(operand.missing() for operand in operands))
+    unknown = np.logical_or.reduce(missing)
+    rows = np.stack([np.where(unknown, 0, array).astype(np.int64).ravel() for array in arrays], axis=1)
+    distinct, codes = np.unique(rows, axis=0, return_inverse=True)
+    known = np.zeros(len(distinct), bool)
+    known[codes.ravel()[~unknown.ravel()]] = True
+    texts: list[str | None] = []
+    for row, is_known in zip(distinct.tolist(), known.tolist()):
+        if is_known:
+            given = (o.dictionary[value] if o.kind is ValueKind.STRING else value for o, value in zip(operands, row))
+            texts.append(function(*given))
+        else:
+            texts.append(None)
+    data = codes.reshape(unknown.shape)
+    unknown = unknown | np.array([text is None for text in texts] or [True])[data]
+    return Vector(ValueKind.STRING, data, unknown, [text or "" for text in texts])
+
+
+def _date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
+    """A part of moments in microseconds since 1970, see `cerflow.logic.conditions.register_values.DatePart`."""
+    distinct, codes = np.unique(np.where(operand.missing(), 0, operand.data), return_inverse=True)
+    moments = array_of_numbers(distinct.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
+    if zone is not None:
+        offset = zone_called(zone).utcoffset(None)
+        if offset is None:
+            moments = moments.cast(pa.timestamp("us", zone))
+        else:
+            moments = pc.add(moments, pa.scalar(offset, pa.duration("us")))
+    found = pc.day_of_week(moments, count_from_zero=False) if part == "weekday" else getattr(pc, part)(moments)
+    values = numbers_of(found.cast(pa.int64()))
+    return Vector(ValueKind.INTEGER, values[codes.reshape(operand.data.shape)], operand.missing())

@@ -15,24 +15,7 @@ from cerflow.base.schema import Schema, ValueKind
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.plain_values import in_units
 from cerflow.engine.evaluate.rows import finest_unit, instant
-from cerflow.language.condition import (
-    And,
-    Arithmetic,
-    Attribute,
-    Between,
-    Comparison,
-    Constant,
-    Expression,
-    Function,
-    If,
-    In,
-    IsNull,
-    Literal,
-    Negative,
-    Not,
-    Or,
-    TruthValue,
-)
+from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, transform, with_children
 from cerflow.logic.analysis.kinds import kind_of_expression
 from cerflow.logic.conditions.evaluate import operation
@@ -43,14 +26,14 @@ from cerflow.logic.conditions.register_values import Dated, DatePart, Known, Mic
 Read = Callable[[Mapping[str, Any]], Any]
 
 _PLAIN = (
-    *(And, Arithmetic, Between, Comparison, Dated, DatePart, If, In, IsNull, Known, Negative, Not, Or, Satisfied),
-    *(TruthValue, Whole, Word),
+    *(c.And, c.Arithmetic, c.Between, c.Comparison, c.If, c.In, c.IsNull, c.Negative, c.Not, c.Or, c.TruthValue),
+    *(Dated, DatePart, Known, Satisfied, Whole, Word),
 )
 _KINDS = (ValueKind.INTEGER, ValueKind.FLOAT, ValueKind.STRING, ValueKind.BOOLEAN)
 _TIMES = (ValueKind.TIMESTAMP, ValueKind.DURATION)
 
 
-def scalar(root: Expression | Any, schema: Schema) -> Read | None:
+def scalar(root: c.Expression | Any, schema: Schema) -> Read | None:
     """A function for a condition or expression on one event, or None if there is none.
 
     It returns None for null and for unknown. Floats must not be NaN. Timestamps and durations are integers as in
@@ -59,7 +42,7 @@ def scalar(root: Expression | Any, schema: Schema) -> Read | None:
     unit = finest_unit(schema)
 
     def visit(current: Node, below: Sequence[Read | None]) -> Read | None:
-        if isinstance(current, Function) and current.name == "time":
+        if isinstance(current, c.Function) and current.name == "time":
             return None if schema.time is None else _attribute(schema.time, schema, unit)
         if any(read is None for read in below):
             return None
@@ -71,15 +54,16 @@ def scalar(root: Expression | Any, schema: Schema) -> Read | None:
 
 def _with_numbers(current: Node, schema: Schema, unit: str) -> Node:
     """A comparison with times whose literals are integers, too."""
-    if not isinstance(current, Comparison | Between | In) or not any(_is_time(c, schema) for c in current.children):
+    timed = isinstance(current, c.Comparison | c.Between | c.In) and any(_is_time(e, schema) for e in current.children)
+    if not timed:
         return current
 
     def number(child: Node) -> Node:
         match child:
-            case Literal(str(text)):
-                return Literal(instant(text, unit))
-            case Literal(timedelta() as duration):
-                return Literal(duration // timedelta(microseconds=1))
+            case c.Literal(str(text)):
+                return c.Literal(instant(text, unit))
+            case c.Literal(timedelta() as duration):
+                return c.Literal(duration // timedelta(microseconds=1))
         return child
 
     return with_children(current, [number(child) for child in current.children])
@@ -87,25 +71,25 @@ def _with_numbers(current: Node, schema: Schema, unit: str) -> Node:
 
 def _is_time(tree: Node, schema: Schema) -> bool:
     """Whether a tree is a timestamp or a duration of an event."""
-    if isinstance(tree, Function) and tree.name == "time":
+    if isinstance(tree, c.Function) and tree.name == "time":
         return schema.time is not None and schema.kind(schema.time) in _TIMES
-    return isinstance(tree, Attribute) and schema.has(tree.name) and schema.kind(tree.name) in _TIMES
+    return isinstance(tree, c.Attribute) and schema.has(tree.name) and schema.kind(tree.name) in _TIMES
 
 
 def _node(current: Node, operands: Sequence[Read], schema: Schema, unit: str) -> Read | None:
-    if isinstance(current, Attribute):
+    if isinstance(current, c.Attribute):
         return _attribute(schema.column(current.name), schema, unit)
-    if isinstance(current, Literal | Constant):
+    if isinstance(current, c.Literal | c.Constant):
         value = current.value
         return lambda event: value
     if isinstance(current, Microseconds):
         return _microseconds(current.expression, operands[0], schema, unit)
-    if isinstance(current, Comparison):
+    if isinstance(current, c.Comparison):
         return _comparison(current, operands, schema)
-    if isinstance(current, In) and _is_looked_up(current, schema):
+    if isinstance(current, c.In) and _is_looked_up(current, schema):
         return _among(current, operands[0])
-    if isinstance(current, _PLAIN) or (isinstance(current, Function) and current.name != "position"):
-        return _computed(operation(current), operands[:1] if isinstance(current, In) else operands)
+    if isinstance(current, _PLAIN) or (isinstance(current, c.Function) and current.name != "position"):
+        return _computed(operation(current), operands[:1] if isinstance(current, c.In) else operands)
     return None
 
 
@@ -119,7 +103,7 @@ def _attribute(name: str, schema: Schema, unit: str) -> Read | None:
     return _computed(lambda value: None if value is None else change(value), [lambda event: event[name]])
 
 
-def _microseconds(expression: Expression, operand: Read, schema: Schema, unit: str) -> Read:
+def _microseconds(expression: c.Expression, operand: Read, schema: Schema, unit: str) -> Read:
     of_moment = kind_of_expression(expression, schema) is ValueKind.TIMESTAMP
     size = MICROSECONDS[unit].denominator
     if not of_moment or size == 1:
@@ -127,9 +111,9 @@ def _microseconds(expression: Expression, operand: Read, schema: Schema, unit: s
     return _computed(lambda value: None if value is None else value // size, [operand])
 
 
-def _is_looked_up(current: In, schema: Schema) -> bool:
+def _is_looked_up(current: c.In, schema: Schema) -> bool:
     """Whether all items have the same kind as the attribute that is looked up among them."""
-    if not isinstance(current.operand, Attribute) or not schema.has(current.operand.name):
+    if not isinstance(current.operand, c.Attribute) or not schema.has(current.operand.name):
         return False
     kind = schema.kind(current.operand.name)
     of_kind = {ValueKind.INTEGER: int, ValueKind.STRING: str, ValueKind.TIMESTAMP: int, ValueKind.DURATION: int}.get(
@@ -138,7 +122,7 @@ def _is_looked_up(current: In, schema: Schema) -> bool:
     return all(type(item.value) is of_kind for item in current.items)
 
 
-def _among(current: In, operand: Read) -> Read:
+def _among(current: c.In, operand: Read) -> Read:
     values = frozenset(item.value for item in current.items)
 
     def among(event: Mapping[str, Any]) -> bool | None:
@@ -148,9 +132,9 @@ def _among(current: In, operand: Read) -> Read:
     return among
 
 
-def _comparison(current: Comparison, operands: Sequence[Read], schema: Schema) -> Read:
+def _comparison(current: c.Comparison, operands: Sequence[Read], schema: Schema) -> Read:
     left, right = current.left, current.right
-    if isinstance(left, Attribute) and isinstance(right, Literal) and isinstance(right.value, int | float):
+    if isinstance(left, c.Attribute) and isinstance(right, c.Literal) and isinstance(right.value, int | float):
         kind = schema.kind(left.name) if schema.has(left.name) else ValueKind.OTHER
         value = float(right.value) if kind is ValueKind.FLOAT else right.value
         if kind is ValueKind.FLOAT or (kind is ValueKind.INTEGER and type(value) is int):

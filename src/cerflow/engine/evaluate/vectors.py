@@ -19,7 +19,7 @@ from cerflow.base.array_types import Floats, Ints, Mask
 from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
 from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
-from cerflow.base.operators import Operator
+from cerflow.base.operators import RELATIONS, Operator
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.text_patterns import found_in
 from cerflow.base.units import MICROSECONDS
@@ -170,28 +170,6 @@ def literal_vector(value: int | float | str | bool | timedelta | None) -> Vector
     return Vector(ValueKind.FLOAT, np.array(value, np.float64))
 
 
-_UFUNCS: dict[Operator, Callable[..., Mask]] = {
-    Operator.EQ: np.equal,
-    Operator.NE: np.not_equal,
-    Operator.LT: np.less,
-    Operator.LE: np.less_equal,
-    Operator.GT: np.greater,
-    Operator.GE: np.greater_equal,
-}
-
-
-def _either_missing(left: Vector, right: Vector) -> Mask | None:
-    if (
-        left.kind is not ValueKind.FLOAT
-        and right.kind is not ValueKind.FLOAT
-        and left.nulls is None
-        and right.nulls is None
-    ):
-        return None
-    missing: Mask = left.missing() | right.missing()
-    return missing
-
-
 def _texts(vector: Vector) -> NDArray[np.object_]:
     """The distinct texts unchanged, as NumPy's own strings lose zeros at their end."""
     return np.array(vector.dictionary, dtype=object)
@@ -199,23 +177,23 @@ def _texts(vector: Vector) -> NDArray[np.object_]:
 
 def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVector:
     """``left operator right``, unknown where either is null."""
-    ufunc = _UFUNCS[operator]
-    unknown = _either_missing(left, right)
+    compare: Callable[..., Mask] = RELATIONS[operator]
+    unknown = None
+    if ValueKind.FLOAT in (left.kind, right.kind) or left.nulls is not None or right.nulls is not None:
+        unknown = left.missing() | right.missing()
     if left.kind.coded and right.kind.coded:
-        if right.data.ndim == 0:
-            allowed = ufunc(_texts(left), _texts(right)).astype(bool)
-            outcome = allowed[left.data] if len(allowed) else np.zeros(left.data.shape, bool)
-        elif left.data.ndim == 0:
-            allowed = ufunc(_texts(left), _texts(right)).astype(bool)
-            outcome = allowed[right.data] if len(allowed) else np.zeros(right.data.shape, bool)
+        if 0 in (left.data.ndim, right.data.ndim):
+            allowed = compare(_texts(left), _texts(right)).astype(bool)
+            codes = left.data if right.data.ndim == 0 else right.data
+            outcome = allowed[codes] if len(allowed) else np.zeros(codes.shape, bool)
         else:
             order = {s: k for k, s in enumerate(sorted({*left.dictionary, *right.dictionary}))}
             ranks = [np.array([order[s] for s in v.dictionary] or [0], np.int64)[v.data] for v in (left, right)]
-            outcome = ufunc(*ranks)
+            outcome = compare(*ranks)
     elif left.kind is ValueKind.FLOAT or right.kind is ValueKind.FLOAT:
-        outcome = ufunc(left.floats(), right.floats())
+        outcome = compare(left.floats(), right.floats())
     else:
-        outcome = ufunc(left.data, right.data)
+        outcome = compare(left.data, right.data)
     return TruthVector(outcome if unknown is None else outcome & ~unknown, unknown)
 
 
