@@ -14,7 +14,7 @@ import cerflow
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.base.complex_events import support
+from cerflow.base.events import support
 from cerflow.engine import layout
 from cerflow.engine.kernels.state.classes import WORST, new_class, release
 from cerflow.engine.state.memory import Memory

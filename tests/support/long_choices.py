@@ -19,9 +19,8 @@ import pyarrow as pa
 
 import cerflow
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.base.complex_events import support
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.select import Select
 from cerflow.theory.semantics.complex_events import kept_by, within
 from cerflow.theory.semantics.formulas import Denotation

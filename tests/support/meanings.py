@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cerflow.base.complex_events import ComplexEvent, support
-from cerflow.base.events import Stream
+from cerflow.base.events import ComplexEvent, Stream, support
 from cerflow.language.formula import Formula
 from cerflow.language.parser import parse_formula
 from cerflow.language.printer import show

@@ -15,8 +15,8 @@ from cerflow.automata import (
     SymbolicTransition,
     compile_sremo,
 )
-from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.events import ComplexEvent, support
 from cerflow.language.condition import Condition
 from cerflow.language.parser import parse_condition
 from cerflow.language.sremo import Sremo, Windowed

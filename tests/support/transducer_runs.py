@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.base.complex_events import ComplexEvent, support
-from cerflow.base.events import Event
+from cerflow.base.events import ComplexEvent, Event, support
 
 
 @dataclass(frozen=True)

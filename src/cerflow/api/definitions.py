@@ -20,8 +20,7 @@ from cerflow.api.reference import (
     sremo_match_string,
     sremo_matches,
 )
-from cerflow.base.complex_events import last_at_most, next_at_most
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, last_at_most, next_at_most
 
 __all__ = [
     "Stream",

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.arrow_columns import rows_as_columns, values_as_array
-from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.errors import InputError, UnsupportedQueryError
-from cerflow.base.events import Stream, as_value, raw_time
+from cerflow.base.events import ComplexEvent, Stream, as_value, raw_time
 from cerflow.base.nested import is_nested, root_of
 from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import DAY, MICROSECONDS

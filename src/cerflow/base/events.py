@@ -1,11 +1,11 @@
-"""Events and streams as the semantics sees them."""
+"""Events, streams and complex events as the semantics sees them."""
 
 from __future__ import annotations
 
 import datetime
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -218,3 +218,27 @@ def raw_time(value: Value) -> int | float | Fraction:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
     raise InputError(f"{value!r} is not a time")
+
+
+#: A label without a name: it counts in the support of a complex event, and results do not show it.
+UNNAMED = "\0event"
+
+#: Pairs (label, position); positions count within the stream that is evaluated.
+ComplexEvent = frozenset[tuple[str, int]]
+
+
+def support(complex_event: ComplexEvent) -> frozenset[int]:
+    """The positions of a complex event."""
+    return frozenset(p for _, p in complex_event)
+
+
+def next_at_most(first: Collection[int], second: Collection[int]) -> bool:
+    """``first ≤next second``: they are equal, or the least position at which they differ is in the second (P1 §4)."""
+    differing = set(first) ^ set(second)
+    return not differing or min(differing) in second
+
+
+def last_at_most(first: Collection[int], second: Collection[int]) -> bool:
+    """``first ≤last second``: they are equal, or the greatest position where they differ is in the second (P1 §4)."""
+    differing = set(first) ^ set(second)
+    return not differing or max(differing) in second

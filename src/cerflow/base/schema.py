@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of, plain_type
-from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import InputError, did_you_mean, expect
+from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
 from cerflow.base.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
 

@@ -9,8 +9,8 @@ from math import inf
 from operator import add
 from typing import ClassVar, NamedTuple
 
-from cerflow.base.complex_events import UNNAMED as UNNAMED
 from cerflow.base.errors import QueryError
+from cerflow.base.events import UNNAMED as UNNAMED
 from cerflow.language.condition import Condition, LabelReference
 from cerflow.language.node import Node, nested_operands, node
 

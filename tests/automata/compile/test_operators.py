@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start
 from cerflow.automata.model.runs import matches
-from cerflow.base.complex_events import support
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.formula import Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula

@@ -10,9 +10,8 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Register, Transducer, Transition, Write
 from cerflow.automata.optimise.ambiguity import ambiguous
-from cerflow.base.complex_events import support
 from cerflow.base.errors import QueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     Attribute,

@@ -13,8 +13,7 @@ from cerflow.automata import (
     UnaryComplexEventTransition,
     of_type,
 )
-from cerflow.base.complex_events import ComplexEvent, support
-from cerflow.base.events import Event
+from cerflow.base.events import ComplexEvent, Event, support
 from cerflow.language.condition import Condition
 from support.register_automata import condition
 

@@ -22,8 +22,8 @@ from cerflow.automata import (
 )
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches as engine_matches
-from cerflow.base.complex_events import support
 from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.events import support
 from cerflow.base.operators import Operator
 from cerflow.builder import event
 from cerflow.language import formula as f

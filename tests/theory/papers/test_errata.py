@@ -34,7 +34,7 @@ from cerflow.automata import (
     unroll,
     with_start_loop,
 )
-from cerflow.base.complex_events import support
+from cerflow.base.events import support
 from cerflow.theory.papers.constructions.determinize import unchecked_subsets
 from support.register_automata import edge, supports, word
 from support.runners import ONLY_DEEP

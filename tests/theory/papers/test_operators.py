@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow import automata as a
-from cerflow.base.complex_events import support
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.theory.papers.model.conditions import holds
 from support.generators.cea import by_definition, ceas, label, read, uceas
 from support.generators.sremo import strings

@@ -37,9 +37,8 @@ from cerflow.automata import (
     unroll,
     with_start_loop,
 )
-from cerflow.base.complex_events import support
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.sremo import Alternation, Concatenation, Star
 from cerflow.theory.papers.model.conditions import holds
 from cerflow.theory.semantics.sremo import sremo_match_string, sremo_matches

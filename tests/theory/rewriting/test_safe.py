@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.base.complex_events import support
 from cerflow.base.errors import QueryError, UnsupportedQueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.formula import Disjunction, Formula, Iteration, Sequence
 from cerflow.language.node import fold
 from cerflow.language.parser import parse_formula

@@ -5,9 +5,8 @@ E… are those of complex event logic §11, 11.… those of register transducers
 
 import pytest
 
-from cerflow.base.complex_events import support
 from cerflow.base.errors import QueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.formula import StrictIteration
 from cerflow.language.parser import parse_formula, parse_query
 from cerflow.language.sremo_parser import parse_sremo

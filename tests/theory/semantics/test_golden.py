@@ -1,7 +1,6 @@
 import pytest
 
-from cerflow.base.complex_events import support
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.parser import parse_query
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.theory.semantics.queries import evaluate

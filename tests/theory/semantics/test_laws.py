@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.base.complex_events import last_at_most, next_at_most, support
+from cerflow.base.events import last_at_most, next_at_most, support
 from cerflow.language.formula import (
     All,
     As,

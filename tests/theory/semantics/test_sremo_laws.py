@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.base.complex_events import support
 from cerflow.base.errors import QueryError
-from cerflow.base.events import Stream
+from cerflow.base.events import Stream, support
 from cerflow.language.formula import CountWindow
 from cerflow.language.sremo import (
     ANY_EVENT,

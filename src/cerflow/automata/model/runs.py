@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.automata.model.transducer import TYPE_LABEL, Accumulation, Transducer, Transition, Write, registers_read
-from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import QueryError
-from cerflow.base.events import Event, Stream, StreamGiven, Value, as_stream
+from cerflow.base.events import ComplexEvent, Event, Stream, StreamGiven, Value, as_stream, support
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window

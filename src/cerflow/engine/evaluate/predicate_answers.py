@@ -1,11 +1,15 @@
-"""Users' predicates, called on the rows of a batch."""
+"""Users' predicates on the rows of a batch: compiled by Numba if possible, and with arguments read from words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +17,16 @@ from numpy.typing import NDArray
 
 from cerflow.base.array_types import Mask
 from cerflow.base.decimals import text_decimal
-from cerflow.base.errors import PredicateError
+from cerflow.base.errors import PerformanceWarning, PredicateError, warn
+from cerflow.base.events import moment_at
 from cerflow.base.schema import ValueKind
+from cerflow.base.units import PER_SECOND
 from cerflow.engine.evaluate.binding import CallOfSet
-from cerflow.engine.evaluate.compiled_predicates import compile_predicate
-from cerflow.engine.evaluate.predicate_words import only_compiled, reader
+from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.engine.kernels.base.calls import UNKNOWN
 from cerflow.engine.kernels.table import ask_rows
+from cerflow.engine.layout import NULL
 from cerflow.language.predicates.asking import arguments_of_sets, array_of, ask, ask_of_each, ask_of_set
 from cerflow.language.predicates.predicate import Predicate, PredicateKind
 
@@ -151,3 +157,113 @@ def python_arguments(argument: Vector | EventArgument, index: NDArray[np.intp], 
 def _at(array: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
     """The values at some rows; a literal is the same at each."""
     return array[index] if array.ndim else np.full(len(index), array)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """The kinds of the words of an argument: one, or those of the attributes ``names`` of a whole event."""
+
+    kinds: tuple[ValueKind, ...]
+    names: tuple[str, ...] | None = None
+
+    @property
+    def kind(self) -> ValueKind | None:
+        """The kind of a value, None for a whole event."""
+        return self.kinds[0] if self.names is None else None
+
+
+class Words:
+    """The decoding of the words of arguments."""
+
+    def __init__(self, arguments: Sequence[Argument], strings: Strings, unit: str) -> None:
+        kinds = [kind for argument in arguments for kind in argument.kinds]
+        self.count = len(kinds)
+        self._arguments = arguments
+        # The table of strings may be replaced by another.
+        self._readers = [reader(kind, lambda code: strings.texts[code], unit) for kind in kinds]
+        self._format = struct.Struct("".join("d" if kind is ValueKind.FLOAT else "q" for kind in kinds))
+
+    def read(self, words: bytes) -> list[Any]:
+        """The arguments, None for null."""
+        values = [read(word) for read, word in zip(self._readers, self._format.unpack(words))]
+        given: list[Any] = []
+        for argument in self._arguments:
+            count = len(argument.kinds)
+            some, values = values[:count], values[count:]
+            given.append(some[0] if argument.names is None else MappingProxyType(dict(zip(argument.names, some))))
+        return given
+
+
+def reader(kind: ValueKind, text: Callable[[int], str], unit: str) -> Callable[[Any], Any]:
+    """A function from a word of a kind (floats as such) to the value for users."""
+
+    if kind is ValueKind.FLOAT:
+        # Registers hold only one zero.
+        return lambda word: None if word != word else word + 0.0
+    known: dict[ValueKind, Callable[[int], Any]] = {
+        ValueKind.BOOLEAN: bool,
+        ValueKind.STRING: text,
+        ValueKind.DECIMAL: lambda word: text_decimal(text(word)),
+        ValueKind.TIMESTAMP: lambda word: moment_at(word * 10**6 // PER_SECOND[unit]),
+        ValueKind.DURATION: lambda word: timedelta(microseconds=word),
+    }
+    read = known.get(kind, int)
+    return lambda word: None if word == NULL else read(word)
+
+
+def only_compiled(name: str) -> str:
+    """The message for a predicate that fails as compiled code and works as plain Python."""
+    return f"predicate '{name}' failed as compiled by Numba, but not as plain Python (register it with compile=False)"
+
+
+#: Numba's names of the types of arguments.
+_TYPES = {ValueKind.INTEGER: "int64", ValueKind.FLOAT: "float64", ValueKind.BOOLEAN: "boolean"}
+#: The compiled function, or why there is none, for each combination of kinds of arguments.
+_known: WeakKeyDictionary[Predicate, dict[tuple[ValueKind, ...], Any]] = WeakKeyDictionary()
+
+
+def compile_predicate(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
+    """The C function (with an ``address``) of a predicate for arguments of these kinds (None: a whole event).
+
+    None if it has to run as plain Python; this gives one `PerformanceWarning`, unless it was requested.
+    """
+    if not predicate.compile:
+        return None
+    known = _known.setdefault(predicate, {})
+    key = tuple(ValueKind.OTHER if kind is None else kind for kind in kinds)
+    if key not in known:
+        known[key] = _compile(predicate, kinds)
+        if isinstance(known[key], str):
+            text = f"predicate '{predicate.name}' runs as plain Python, which is slow: {known[key]} "
+            warn(PerformanceWarning(f"{text}(compile=False suppresses this warning)"))
+    return None if isinstance(known[key], str) else known[key]
+
+
+def _compile(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
+    """The compiled function, or why there is none."""
+    for kind in kinds:
+        if kind not in _TYPES:
+            return f"it gets {'a whole event' if kind is None else f'a {kind}'}"
+    # Import Numba only here, as that takes long.
+    try:
+        from numba import types
+        from numba.core.errors import NumbaWarning
+    except ImportError as error:
+        return f"Numba cannot be imported ({error}); pip install 'cerflow[compile]' installs it"
+
+    from cerflow.engine.kernels.base.entries import entry
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            return entry(predicate.function, [getattr(types, _TYPES[kind]) for kind in kinds if kind is not None])
+    except Exception as error:
+        # Python can still run a function that Numba rejects for any reason.
+        return f"Numba cannot compile it: {_reason(error)}"
+
+
+def _reason(error: Exception) -> str:
+    """The line of Numba's message that names the problem."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = [line for line in lines if line and not line.startswith(("Failed in", "During:", "File", "-", "<"))]
+    return said[0] if said else type(error).__name__

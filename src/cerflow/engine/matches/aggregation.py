@@ -22,9 +22,8 @@ from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.kernels.matches.semiring import FACTORS, SUMS
 from cerflow.engine.matches.counting import detecting, refuse_if_cut
-from cerflow.engine.matches.folding import EXACT, Folding, Values, combining, extremes
+from cerflow.engine.matches.folding import EXACT, Folding, MarkValues, Values, check_values, combining, extremes
 from cerflow.engine.matches.listing import Detected
-from cerflow.engine.matches.mark_values import MarkValues, check_values
 from cerflow.engine.matches.row_limit import readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import COUNT_TYPE, Report

@@ -17,7 +17,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints, Mask, Smalls
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, nan_as_null, numbers_of, one_array, truths_of
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.matches.moments import Moments
+from cerflow.engine.matches.graph import Moments
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
 from cerflow.engine.results.flat import FlatColumn

@@ -25,8 +25,7 @@ from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, Sample, picked
 from cerflow.engine.matches.row_limit import announced, counted_rows, digits, readable_number, told_if_none
-from cerflow.engine.matches.strategy_parts import chosen_parts
-from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, unfolded
+from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, chosen_parts, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
 

@@ -20,9 +20,8 @@ from cerflow.engine.kernels import table
 from cerflow.engine.kernels.matches import search
 from cerflow.engine.kernels.matches.semiring import LEAST, joined_values
 from cerflow.engine.matches import counting
-from cerflow.engine.matches.folding import Folding, Values, combining, lowest
+from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
 from cerflow.engine.matches.graph import MatchGraph
-from cerflow.engine.matches.mark_values import MarkValues, check_values
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.report import Report
 from cerflow.language.select import ProjectionKind

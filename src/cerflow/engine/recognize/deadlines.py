@@ -24,7 +24,7 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.moments import Moments, in_turn
+from cerflow.engine.matches.graph import Moments, in_turn
 from cerflow.engine.recognize.open_deadlines import KEY, MEASURE, POSITION, OpenDeadlines
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow

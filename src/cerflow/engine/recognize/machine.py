@@ -18,9 +18,8 @@ from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader, whole_numbers
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph, in_one_graph
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph, Moments, in_one_graph
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.moments import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan

@@ -25,7 +25,7 @@ from cerflow.engine.evaluate.scalar import scalar
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.moments import Moments
+from cerflow.engine.matches.graph import Moments
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window

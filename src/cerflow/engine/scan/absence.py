@@ -22,8 +22,7 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.kernels.table import absent
 from cerflow.engine.layout import EventArrays
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph, single_events
-from cerflow.engine.matches.moments import Moments, in_turn
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph, Moments, in_turn, single_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.contiguous import key_column, texts_of

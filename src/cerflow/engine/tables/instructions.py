@@ -17,8 +17,7 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
-from cerflow.engine.evaluate.compiled_predicates import compile_predicate
-from cerflow.engine.evaluate.predicate_words import Argument, Words, only_compiled
+from cerflow.engine.evaluate.predicate_answers import Argument, Words, compile_predicate, only_compiled
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.kernels.base.calls import FAILED, UNKNOWN

@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from cerflow.api.query import Query
 from cerflow.base import limits
-from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import ArgumentError, QueryError, Span, UnsupportedQueryError, dotted, expect
-from cerflow.base.events import Event, Stream, Value
+from cerflow.base.events import UNNAMED, Event, Stream, Value
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, LabelReference
 from cerflow.language.node import walk

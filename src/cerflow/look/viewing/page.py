@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
-from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import InputError, did_you_mean
+from cerflow.base.events import UNNAMED
 from cerflow.base.schema import HIDDEN_TYPES
 from cerflow.base.units import TimeUnit
 from cerflow.look.viewing.match_events import EXTENT, MatchEvents, is_list, match_events

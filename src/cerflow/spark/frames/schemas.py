@@ -17,8 +17,8 @@ from pyspark.sql.types import DataType, StructType
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
 from cerflow.api.stream_inputs import schema_of
-from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import InputError
+from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, is_nested, parts_of
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.spark.worker import require_cerflow, run_own_python

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 from cerflow.api.programs.program import Program, read_query
 from cerflow.api.query import Query
 from cerflow.base import limits
-from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.base.events import UNNAMED
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.engine.evaluate.measures import duration_in_units, first_inside, typed_time

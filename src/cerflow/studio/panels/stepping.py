@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeVar
 from nicegui import ui
 
 from cerflow.base import limits
-from cerflow.base.complex_events import UNNAMED
 from cerflow.base.errors import counted
+from cerflow.base.events import UNNAMED
 from cerflow.engine.stopping import look
 from cerflow.look.pictures.boxes import Mark
 from cerflow.look.pictures.formula_svg import formula_svg

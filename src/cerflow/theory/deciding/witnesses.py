@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.automata.model.transducer import TYPE_LABEL
-from cerflow.base.complex_events import ComplexEvent
+from cerflow.base.events import ComplexEvent
 from cerflow.base.schema import ValueKind
 from cerflow.theory.deciding.event_spaces import EventSpace
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.events import Event, Stream, StreamGiven, as_stream
+from cerflow.base.events import ComplexEvent, Event, Stream, StreamGiven, as_stream, support
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.node import walk

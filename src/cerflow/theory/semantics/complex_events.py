@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from cerflow.base.complex_events import ComplexEvent, last_at_most, next_at_most, support
 from cerflow.base.errors import QueryError
-from cerflow.base.events import Event, Stream
+from cerflow.base.events import ComplexEvent, Event, Stream, last_at_most, next_at_most, support
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy, Window
 
 #: A time in the unit of the stream.

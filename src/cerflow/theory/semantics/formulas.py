@@ -20,8 +20,7 @@ import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import product
 
-from cerflow.base.complex_events import ComplexEvent, support
-from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream, support
 from cerflow.base.graphs import answered, reached
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import QueryError
-from cerflow.base.events import Event, Stream, Value
+from cerflow.base.events import ComplexEvent, Event, Stream, Value, support
 from cerflow.base.graphs import gathered
 from cerflow.language import select as s
 from cerflow.language.condition import MATCH_NUMBER, Function, Literal, numbers_matches

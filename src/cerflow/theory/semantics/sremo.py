@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
-from cerflow.base.complex_events import ComplexEvent, support
 from cerflow.base.errors import ArgumentError
-from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream, support
 from cerflow.base.graphs import answered
 from cerflow.language import sremo as r
 from cerflow.language.builder.given import SremoGiven, sremo_tree

@@ -24,8 +24,8 @@ from cerflow.automata import (
     unless_found,
     with_star_runs,
 )
-from cerflow.base.complex_events import support
 from cerflow.base.errors import ArgumentError, UnsupportedQueryError
+from cerflow.base.events import support
 from cerflow.theory.from_automata.star_semantics import matches_of_star_runs as engine_star_matches
 from cerflow.theory.papers.model.conditions import holds
 from cerflow.theory.semantics.formulas import Denotation

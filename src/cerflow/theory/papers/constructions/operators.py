@@ -14,8 +14,7 @@ from cerflow.automata.compile.products import product_all
 from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.base.complex_events import ComplexEvent
-from cerflow.base.events import StreamGiven, as_stream
+from cerflow.base.events import ComplexEvent, StreamGiven, as_stream
 from cerflow.base.schema import Schema
 from cerflow.language.automaton import State, sorted_states
 from cerflow.language.condition import Condition

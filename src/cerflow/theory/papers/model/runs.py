@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from cerflow.automata.model.runs import PartialRun, partial_runs
-from cerflow.base.complex_events import ComplexEvent
-from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream
 from cerflow.language.automaton import State, show_state, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.theory.papers.model.automaton import Automaton, TransitionLike

@@ -8,9 +8,8 @@ from html import escape
 from textwrap import shorten
 from typing import Any
 
-from cerflow.base.complex_events import ComplexEvent
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.events import Event, StreamGiven, as_stream
+from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream
 from cerflow.language.automaton import show_state, sorted_states
 from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.formula import Formula
