@@ -13,18 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from cerflow.base import limits
-from cerflow.base.errors import (
-    Located,
-    QueryError,
-    QueryWarning,
-    Span,
-    UnsupportedQueryError,
-    expect,
-    nearest,
-    one_of,
-    warn,
-)
+from cerflow.base import errors, limits
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.language import condition as c
@@ -61,25 +50,25 @@ class CheckedQuery:
         reading: Reading = "second-order",
         language: Language = "ceql",
     ) -> None:
-        one_of(reading, "reading", "second-order", "first-order")
+        errors.one_of(reading, "reading", "second-order", "first-order")
         if isinstance(tree, FormulaExpr | SremoExpr):
             tree = tree.tree
-        expect(tree, (Select, Formula, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
+        errors.expect(tree, (Select, Formula, Sremo), "a Query is made of a tree; cerflow.parse reads a text")
         if isinstance(tree, Sremo):
             tree = Regular(tree, span=tree.span)
         if isinstance(tree, Formula):
             tree = Select(tree)
         tree = with_kinds(with_fields(names_told_apart(tree)))
         if reading == "first-order" and any(isinstance(n, Regular | AutomatonFormula) for n in walk(tree)):
-            raise QueryError("the first-order reading is for formulas, not for SREMO or automata")
+            raise errors.QueryError("the first-order reading is for formulas, not for SREMO or automata")
         self.text = text
         self.reading = reading
         self.language = language
         self.written = tree
-        self._refused: UnsupportedQueryError | None = None
+        self._refused: errors.UnsupportedQueryError | None = None
         #: The schemas for which it was asked why nothing matches.
         self._explained: list[Schema] = []
-        with Located(text):
+        with errors.Located(text):
             self._tree = tree if reading == "second-order" else self._from_first_order(tree)
             if self._refused is None:
                 check_query(self._tree)
@@ -90,7 +79,7 @@ class CheckedQuery:
         reading.check_query_of_sets(tree)
         try:
             return reading.query_from_first_order(tree)
-        except UnsupportedQueryError as error:
+        except errors.UnsupportedQueryError as error:
             self._refused = error
             # The columns are the same, and no more is asked of it.
             return replace(tree, formula=positions_alone(tree.formula))
@@ -99,7 +88,7 @@ class CheckedQuery:
     def tree(self) -> Select:
         """What is evaluated; raises `UnsupportedQueryError` if the engine cannot evaluate the first-order reading."""
         if self._refused is not None:
-            with Located(self.text):
+            with errors.Located(self.text):
                 raise self._refused
         return self._tree
 
@@ -117,7 +106,7 @@ class CheckedQuery:
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The query made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""
-        with Located(self.text):
+        with errors.Located(self.text):
             return self._plans.plan(schema, position, positions)
 
     def check(self, schema: Schema | None = None) -> None:
@@ -126,7 +115,7 @@ class CheckedQuery:
         Raises `QueryError` or `UnsupportedQueryError`, with the place.
         """
         schema = self._read_by(schema)
-        with Located(self.text):
+        with errors.Located(self.text):
             if schema is None:
                 self._plans.transducer()
             else:
@@ -140,13 +129,13 @@ class CheckedQuery:
         from cerflow.engine.slices.division import keys_kept
 
         schema = self._read_by(schema)
-        with Located(self.text):
+        with errors.Located(self.text):
             transducer = self._plans.transducer() if schema is None else self._plans.plan(schema).transducer
         return keys_kept(self.tree, transducer, schema)
 
     def warnings(
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
-    ) -> tuple[QueryWarning, ...]:
+    ) -> tuple[errors.QueryWarning, ...]:
         """Warnings of probable mistakes: parts that can never match, branches of OR that add nothing,
         values of events that are remembered for good.
 
@@ -162,7 +151,7 @@ class CheckedQuery:
         schema = self._read_by(schema)
         if self._refused is not None:
             return ()
-        with Located(self.text):
+        with errors.Located(self.text):
             if schema is not None:
                 self._plans.check(schema)
             tree = self._tree
@@ -171,7 +160,7 @@ class CheckedQuery:
             branches = self.reading == "second-order"
             found = remarks(formula, window=self._counted_window, branches=branches, schema=schema)
             if sum(1 for _ in walk(tree.formula)) <= limits.REMARK_OPTIMISED_NODES and tree.window is None:
-                with suppress(UnsupportedQueryError):
+                with suppress(errors.UnsupportedQueryError):
                     bounded = with_windows_of_gaps(tree, schema)
                     transducer = self._plans.transducer() if bounded is tree else transducer_of(bounded)
                     found += kept_for_good(transducer, detecting=detects_only(tree))
@@ -185,20 +174,22 @@ class CheckedQuery:
     def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
         """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
         for warning in self._doubtful_times(schema, times):
-            warn(warning)
+            errors.warn(warning)
 
-    def _doubtful_times(self, schema: Schema, times: tuple[float | None, float | None]) -> Iterator[QueryWarning]:
+    def _doubtful_times(
+        self, schema: Schema, times: tuple[float | None, float | None]
+    ) -> Iterator[errors.QueryWarning]:
         window = next((node for node in walk(self._tree) if isinstance(node, DurationWindow)), None)
         text = None if window is None else schema.doubtful_unit(*times)
         if window is not None and text is not None:
-            yield self._placed(QueryWarning(text, span=window.span))
+            yield self._placed(errors.QueryWarning(text, span=window.span))
 
-    def types_named(self) -> dict[str, Span | None]:
+    def types_named(self) -> dict[str, errors.Span | None]:
         """The types of events that the query names, each with its first place (for other parts of cerflow).
 
         Event kinds are not among them. In SREMO these are the texts that the type of the event is compared with.
         """
-        found: dict[str, Span | None] = {}
+        found: dict[str, errors.Span | None] = {}
         for node in walk(self._tree):
             if isinstance(node, EventType) and not isinstance(node, EventKind):
                 found.setdefault(node.name, node.span)
@@ -210,7 +201,7 @@ class CheckedQuery:
                         found = dict(_texts(part.items)) | found
         return found
 
-    def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[QueryWarning]:
+    def doubtful_types(self, occurring: Collection[str], where: str = "input") -> list[errors.QueryWarning]:
         """A warning for each type that the query names and that no event has, with a similar one."""
         few = len(occurring) <= limits.TYPES_LOOKED_FOR
         warnings = []
@@ -218,12 +209,12 @@ class CheckedQuery:
             # The events of a definition, which is read as a stream, have its name as their type.
             if name in occurring or name in self._tree.streams:
                 continue
-            near = nearest(name, occurring) if few else None
+            near = errors.nearest(name, occurring) if few else None
             hint = f"Did you mean '{near}'?" if near else None
             if few and occurring and not near:
                 hint = f"The types are {', '.join(sorted(occurring))}."
             reason = f"no event of the {where} has the type '{name}'"
-            warnings.append(self._placed(QueryWarning(reason, span=span, hint=hint)))
+            warnings.append(self._placed(errors.QueryWarning(reason, span=span, hint=hint)))
         return warnings
 
     def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
@@ -233,7 +224,7 @@ class CheckedQuery:
         """
         occurring = schema.types_in(events) if len(events) and self.types_named() else None
         for doubt in () if occurring is None else self.doubtful_types(occurring):
-            warn(doubt)
+            errors.warn(doubt)
         if schema in self._explained or sum(1 for _ in walk(self._tree)) > limits.REMARK_NODES:
             return
         from cerflow.theory.deciding.remarks import remarks_on_no_match
@@ -241,13 +232,13 @@ class CheckedQuery:
         self._explained.append(schema)
         formula = with_fields(self._tree.formula, schema.attributes)
         for warning in self._of_remarks(remarks_on_no_match(formula, window=self._counted_window, schema=schema)):
-            warn(warning)
+            errors.warn(warning)
 
-    def _of_remarks(self, found: Iterable[Remark]) -> Iterator[QueryWarning]:
+    def _of_remarks(self, found: Iterable[Remark]) -> Iterator[errors.QueryWarning]:
         for remark in found:
-            yield self._placed(QueryWarning(remark.text, span=remark.span or self.written.formula.span))
+            yield self._placed(errors.QueryWarning(remark.text, span=remark.span or self.written.formula.span))
 
-    def _placed(self, warning: QueryWarning) -> QueryWarning:
+    def _placed(self, warning: errors.QueryWarning) -> errors.QueryWarning:
         if self.text is not None:
             warning.with_source(self.text)
         return warning
@@ -256,9 +247,11 @@ class CheckedQuery:
         """The schema with the nested attributes that the query reads; raises `ArgumentError` for anything else."""
         if schema is None:
             return None
-        expect(schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')")
+        errors.expect(
+            schema, Schema, "the schema must be a cerflow.Schema, such as cerflow.Schema(table.schema, time='t')"
+        )
         return schema.reading(attributes_in(self._tree))
 
 
-def _texts(expressions: Iterable[c.Expression]) -> Iterator[tuple[str, Span | None]]:
+def _texts(expressions: Iterable[c.Expression]) -> Iterator[tuple[str, errors.Span | None]]:
     return ((e.value, e.span) for e in expressions if isinstance(e, c.Literal) and isinstance(e.value, str))

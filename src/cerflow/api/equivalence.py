@@ -16,21 +16,11 @@ import pyarrow as pa
 from cerflow.api.query import Query, Reading
 from cerflow.api.reference import is_detected
 from cerflow.base import limits
-from cerflow.base.errors import ArgumentError, QueryError, UnsupportedQueryError, one_of
+from cerflow.base.errors import ArgumentError, Located, QueryError, UnsupportedQueryError, one_of
 from cerflow.base.schema import Schema
+from cerflow.language import formula as formulas
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.given import formula_tree
-from cerflow.language.formula import (
-    UNNAMED,
-    AnyEvent,
-    As,
-    CountWindow,
-    Disjunction,
-    Formula,
-    Iteration,
-    Within,
-    positions_alone,
-)
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import labels_of, relation_names
 from cerflow.logic.analysis.types import check_types
@@ -39,7 +29,7 @@ from cerflow.theory.deciding.equivalence import find_difference, shortest_match
 from cerflow.theory.deciding.witnesses import Answer, Replay, Witness
 
 #: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
-FormulaLike = Formula | FormulaExpr | str | Query
+FormulaLike = formulas.Formula | FormulaExpr | str | Query
 #: What distinguishes matches: labelled events, or their positions alone.
 Output = Literal["labels", "positions"]
 
@@ -166,10 +156,8 @@ def satisfiable(
     <Verdict True: {A@0, B@1} detected at 1 in [{'type': 'A', 'v': None}, {'type': 'B', 'v': 4}]>
     """
     formula, text, _ = _formula(f, reading, schema)
-    try:
+    with Located(text):
         answer = shortest_match(formula, schema=schema, budget=Budget(steps), replay=_replay([formula], schema))
-    except (QueryError, UnsupportedQueryError) as error:
-        raise _located(error, text) from None
     return replace(_verdict(answer, wanted=True), detected_by=None)
 
 
@@ -202,19 +190,15 @@ def universal(
     alone = output == "positions" or read == "first-order"
     labels = [] if alone else sorted(labels_of(formula).assigned - relation_names(formula))
     if len(labels) > limits.UNIVERSAL_LABELS:
-        raise _located(
-            UnsupportedQueryError(
-                f"whether a formula with {len(labels)} labels has all complex events takes too long to decide",
-                hint='With output="positions" labels do not count.',
-            ),
-            text,
-        )
-    each: list[Formula] = [AnyEvent()]
+        reason = f"whether a formula with {len(labels)} labels has all complex events takes too long to decide"
+        with Located(text):
+            raise UnsupportedQueryError(reason, hint='With output="positions" labels do not count.')
+    each: list[formulas.Formula] = [formulas.AnyEvent()]
     for label in labels:
-        each += [As(some, label) for some in each]
-    everything: Formula = Iteration(reduce(Disjunction, each))
-    if isinstance(formula, Within) and isinstance(formula.window, CountWindow):
-        everything = Within(everything, formula.window)
+        each += [formulas.As(some, label) for some in each]
+    everything: formulas.Formula = formulas.Iteration(reduce(formulas.Disjunction, each))
+    if isinstance(formula, formulas.Within) and isinstance(formula.window, formulas.CountWindow):
+        everything = formulas.Within(everything, formula.window)
     answer = _compared(everything, f, one_sided=True, schema=schema, steps=steps, output=output, reading=reading)
     return replace(_verdict(answer, wanted=False), detected_by=None)
 
@@ -232,12 +216,12 @@ def _compared(
     one_of(output, "output", "labels", "positions")
     (first, _, one), (second, _, other) = (_formula(given, reading, schema) for given in (f, g))
     if output == "positions" or "first-order" in (one, other):
-        first, second = positions_alone(first), positions_alone(second)
+        first, second = formulas.positions_alone(first), formulas.positions_alone(second)
     replay = _replay([first, second], schema)
     return find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps), replay=replay)
 
 
-def _replay(formulas: Sequence[Formula], schema: Schema | None) -> Replay:
+def _replay(given: Sequence[formulas.Formula], schema: Schema | None) -> Replay:
     """Whether by definition the formula on the side of a witness has its match, and the other one has not."""
 
     def replay(witness: Witness) -> bool:
@@ -247,11 +231,11 @@ def _replay(formulas: Sequence[Formula], schema: Schema | None) -> Replay:
             known = replace(schema, columns=columns)
         table = pa.Table.from_pylist([dict(event) for event in witness.events], columns)
         try:
-            has = [is_detected(formula, witness.complex_event, table, known) for formula in formulas]
+            has = [is_detected(formula, witness.complex_event, table, known) for formula in given]
         except QueryError:
             # Windows of time ask for times, which are not made up.
             return False
-        return has == [side == witness.side for side in range(len(formulas))]
+        return has == [side == witness.side for side in range(len(given))]
 
     return replay
 
@@ -265,24 +249,20 @@ def _verdict(answer: Answer, *, wanted: bool) -> Verdict:
         verdict,
         [dict(event) for event in witness.events],
         witness.detected_at,
-        frozenset(("•" if label == UNNAMED else label, place) for label, place in witness.complex_event),
+        frozenset(("•" if label == formulas.UNNAMED else label, place) for label, place in witness.complex_event),
         "second" if witness.side else "first",
         schema=witness.columns,
     )
 
 
-def _formula(given: FormulaLike, reading: Reading, schema: Schema | None) -> tuple[Formula, str | None, Reading]:
+def _formula(
+    given: FormulaLike, reading: Reading, schema: Schema | None
+) -> tuple[formulas.Formula, str | None, Reading]:
     """The tree of what is evaluated, checked; the text that its places are in; and how it is read."""
     if not isinstance(given, Query):
         given = Query(formula_tree(given), text=given if isinstance(given, str) else None, reading=reading)
     formula = given.tree.formula
     if schema is not None:
-        try:
+        with Located(given.text):
             check_types(Select(formula), schema)
-        except (QueryError, UnsupportedQueryError) as error:
-            raise _located(error, given.text) from None
     return formula, given.text, given.reading
-
-
-def _located(error: QueryError | UnsupportedQueryError, text: str | None) -> Exception:
-    return error if text is None else error.with_source(text)

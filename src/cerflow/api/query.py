@@ -16,12 +16,7 @@ import pyarrow as pa
 
 from cerflow.api.checked_query import CheckedQuery, Language, Reading
 from cerflow.api.stream_inputs import EventRoles, schema_of
-from cerflow.base.errors import (
-    ArgumentError,
-    Located,
-    at_least_one,
-    one_of,
-)
+from cerflow.base.errors import ArgumentError, Located, at_least_one, one_of
 from cerflow.base.event_tables import supposed, to_table, unknown_types
 from cerflow.base.schema import Schema
 from cerflow.base.units import TimeUnit
@@ -29,8 +24,6 @@ from cerflow.language.formula import DurationWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query
 from cerflow.language.printer import show
-from cerflow.language.select import Select
-from cerflow.language.sremo import Sremo
 from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.analysis.columns import attributes_in, columns_named
 from cerflow.logic.analysis.types import check_types
@@ -137,8 +130,8 @@ class Query(CheckedQuery):
     def __reduce__(self) -> tuple[Callable[..., Query], tuple[object, ...]]:
         # Plans do not travel; the new process makes them when it needs them.
         if self.text is None:
-            return _from_tree, (self.written, self.reading)
-        return _from_text, (self.text, self.language, self.reading)
+            return partial(Query, reading=self.reading), (self.written,)
+        return partial(parse, language=self.language, reading=self.reading), (self.text,)
 
     def match(
         self,
@@ -357,11 +350,3 @@ class Query(CheckedQuery):
                 schema=schema,
                 refused=self._refused,
             )
-
-
-def _from_text(text: str, language: Language, reading: Reading) -> Query:
-    return parse(text, language=language, reading=reading)
-
-
-def _from_tree(tree: Select | Sremo, reading: Reading) -> Query:
-    return Query(tree, reading=reading)

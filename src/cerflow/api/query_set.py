@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from html import escape
@@ -22,7 +22,7 @@ from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.time_order import extent, valid_in_order
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.matches.unfolding import RereadParts
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
@@ -81,11 +81,8 @@ class QuerySet(Mapping[str, Query]):
         reads = {name: dict.fromkeys(query.tree.streams) or {"the input": None} for name, query in self.items()}
         inputs = sorted({stream for streams in reads.values() for stream in streams})
         vertices = [*map(Vertex, inputs), *(Vertex(name, ends=True, box=True) for name in self)]
-        arrows = [
-            Arrow(inputs.index(stream), len(inputs) + k)
-            for k, streams in enumerate(reads.values())
-            for stream in streams
-        ]
+        pairs = [(stream, k) for k, streams in enumerate(reads.values(), len(inputs)) for stream in streams]
+        arrows = [Arrow(inputs.index(stream), k) for stream, k in pairs]
         return picture(Diagram("queries", "n", vertices, arrows), "svg", title="queries", theme=theme)
 
     def match(
@@ -118,9 +115,11 @@ class QuerySet(Mapping[str, Query]):
         table, numbers = valid_in_order(table, checker, sequence)
         stream = FiniteStream(plans, checker.schema, table, numbers, clock, memory=memory)
         found = cache(lambda: gathered((name, part) for name, parts in stream.detected() for part in parts))
-        return {
-            name: Matches(_PartsOf(found, name), plan.report, plan.limit, stream=table) for name, plan in plans.items()
-        }
+
+        def parts_of(name: str) -> RereadParts:
+            return RereadParts(lambda: iter(found().get(name, ())))
+
+        return {name: Matches(parts_of(name), plan.report, plan.limit, stream=table) for name, plan in plans.items()}
 
     def recognizer(
         self,
@@ -165,14 +164,3 @@ def _named(name: str) -> Iterator[None]:
     except CerflowError as error:
         error.add_note(f"in the query '{name}'")
         raise
-
-
-class _PartsOf:
-    """The detections of one query among those of all, which are found when they are first needed."""
-
-    def __init__(self, found: Callable[[], Mapping[str, Sequence[Part]]], name: str) -> None:
-        self._found = found
-        self._name = name
-
-    def __iter__(self) -> Iterator[Part]:
-        return iter(self._found().get(self._name, ()))

@@ -33,13 +33,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 __all__ = [
-    "DOT",
     "ArgumentError",
     "BadRecordError",
     "CerflowError",
     "InUseError",
     "InputError",
-    "Located",
     "MemoryLimitError",
     "OutputError",
     "PerformanceWarning",
@@ -53,13 +51,6 @@ __all__ = [
     "TimeLimitError",
     "TooManyMatchesError",
     "UnsupportedQueryError",
-    "at_least_one",
-    "counted",
-    "dotted",
-    "expect",
-    "nearest",
-    "visible",
-    "warn",
 ]
 
 

@@ -22,13 +22,9 @@ def to_table(events: Any, columns: pa.Schema | None = None, *, needed: Collectio
     `InputError` for anything else and for values that have no Arrow type; columns that hold such values and are not
     among those ``needed`` (None: all) are left out with a warning.
     """
-    if isinstance(events, pa.Table | pa.RecordBatch):
-        refused = None
-    else:
+    if not isinstance(events, pa.Table | pa.RecordBatch):
         events = _without_delay(events)
-        refused = _no_events(events)
-    if refused is not None:
-        raise refused
+        _refuse_others(events)
     try:
         if isinstance(events, pa.Table):
             return with_plain_columns(events)
@@ -91,30 +87,29 @@ def _without_delay(events: Any) -> Any:
     return events
 
 
-def _no_events(events: Any) -> InputError | None:
-    """Why something is not a table of events, and what to do; None if it may be one."""
+def _refuse_others(events: Any) -> None:
+    """Raise an error for what is not a table of events, which says what to do."""
     kind = type(events)
     origin = kind.__module__.partition(".")[0]
     if events is None:
-        return InputError(f"there are no events: None was given; give {_TAKEN} ([] if there are no events)")
+        raise InputError(f"there are no events: None was given; give {_TAKEN} ([] if there are no events)")
     if isinstance(events, str | bytes | os.PathLike):
-        return InputError(
+        raise InputError(
             f"{shown(events)} is not a table of events; if it is the path of a file, read that first: "
             "cerflow.read_events(path), or a reader of pyarrow or pandas"
         )
     if kind.__name__ == "Series" or isinstance(events, pa.ChunkedArray | pa.Array):
         # A column of structs is a table.
         if pa.types.is_struct(getattr(events, "type", None) or pa.null()):
-            return None
-        return InputError(
+            return
+        raise InputError(
             f"one column ({kind.__name__} of {origin}) is not a table of events; give a table with one column for the "
             "type of each event and one for each attribute"
         )
     if origin == "pyspark":
-        return InputError("a DataFrame of Spark is matched by cerflow.spark.match(query, df), not in this process")
+        raise InputError("a DataFrame of Spark is matched by cerflow.spark.match(query, df), not in this process")
     if origin == "numpy":
-        return InputError("an array of NumPy has no columns of different types; give pandas.DataFrame(array)")
-    return None
+        raise InputError("an array of NumPy has no columns of different types; give pandas.DataFrame(array)")
 
 
 def _no_table(error: Exception) -> InputError:

@@ -15,16 +15,13 @@ from cerflow.base.arrow_columns import array_of_numbers, numbers_of, plain_type
 from cerflow.base.errors import InputError, did_you_mean, expect
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
-from cerflow.base.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit
+from cerflow.base.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, check_unit, since_1970
 
 #: Columns that no input has: the types of events, where no column of the input holds them as text; and the one of
 #: events without types.
 TYPE_TEXT, UNTYPED = HIDDEN_TYPES = "\0type", "\0no type"
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
-
-#: Seconds since 1970, from 2001 to 2096, between which times of today lie.
-_SINCE_1970 = (10**9, 4 * 10**9)
 
 
 class ValueKind(StrEnum):
@@ -143,11 +140,7 @@ class Schema:
         plain = [f.with_type(self._plain(f)) for f in self.columns]
         object.__setattr__(self, "columns", pa.schema(plain, self.columns.metadata))
         object.__setattr__(self, "_kinds", {f.name: kind_of(f.type) for f in self.columns})
-        if self.time is not None and self.kind(self.time) not in (
-            ValueKind.INTEGER,
-            ValueKind.FLOAT,
-            ValueKind.TIMESTAMP,
-        ):
+        if self.time is not None and not (self.counts_time or self.kind(self.time) is ValueKind.TIMESTAMP):
             raise InputError(
                 f"the time column '{self.time}' has type {self.columns.field(self.time).type}; "
                 "it must be a timestamp, a date, or a number"
@@ -304,8 +297,7 @@ class Schema:
         if not self.kind(self.time).numeric:
             return None
         for unit, name in UNIT_NAMES.items():
-            low, high = (bound * PER_SECOND[unit] for bound in _SINCE_1970)
-            if unit != "ms" and low <= least and greatest <= high:
+            if unit != "ms" and all(since_1970(bound / PER_SECOND[unit]) for bound in (least, greatest)):
                 return (
                     f"the numbers in the time column '{self.time}', such as {least}, look like {name} since 1970, but "
                     f"count as milliseconds; if they are {name}, pass time_unit='{unit}' (--time-unit {unit})"

@@ -14,17 +14,7 @@ from cerflow.api.programs.merged_streams import ProgramPlan, Statement, statemen
 from cerflow.api.programs.recognizer import ProgramRecognizer, merged_events
 from cerflow.api.query import Language, Query, Runner, parse
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
-from cerflow.base.errors import (
-    Located,
-    QueryError,
-    QuerySyntaxError,
-    QueryWarning,
-    UnsupportedQueryError,
-    at_least_one,
-    expect,
-    nearest,
-    one_of,
-)
+from cerflow.base import errors
 from cerflow.base.event_tables import to_table, unknown_types
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
@@ -78,10 +68,10 @@ class Program:
     """
 
     def __init__(self, tree: Statements, *, text: str | None = None) -> None:
-        expect(tree, Statements, "a Program is made of a tree; cerflow.parse_program reads a text")
+        errors.expect(tree, Statements, "a Program is made of a tree; cerflow.parse_program reads a text")
         self.tree = tree
         self.text = text
-        with Located(text):
+        with errors.Located(text):
             check_statements(tree)
         names = {d.name for d in tree.definitions}
         #: The definitions by name, and last the query under no name (for other parts of cerflow).
@@ -128,7 +118,7 @@ class Program:
         used = self._used()
         queries = {name: query for name, query in self.queries.items() if name is None or name in used}
         events = events.reading(attributes_in(self.tree))
-        with Located(self.text):
+        with errors.Located(self.text):
             return ProgramPlan.of(statements_for(queries, events), events)
 
     def match(
@@ -151,8 +141,8 @@ class Program:
         deadline. If no column distinguishes streams, the names of streams that are not defined mean the input; raises
         `InputError` if a statement that reads a definition has several of them.
         """
-        one_of(runner, "runner", "engine", "semantics")
-        threads = at_least_one(threads, "threads")
+        errors.one_of(runner, "runner", "engine", "semantics")
+        threads = errors.at_least_one(threads, "threads")
         table = to_table(events, needed=columns_wanted([self.tree], sequence, roles))
         if unknown_types(table):
             return self.query.match(table, positions=positions, **roles)
@@ -186,11 +176,13 @@ class Program:
         occurring = {str(name) for name in table.column(stream).unique().to_pylist()}
         for statement in statements:
             for name in statement.inputs:
-                near = None if name in occurring else nearest(name, [*self.definitions])
+                near = None if name in occurring else errors.nearest(name, [*self.definitions])
                 if near is not None:
                     place = statement.query.written.span
-                    error = QueryError(f"there is no stream '{name}'", span=place, hint=f"Did you mean {near}?")
-                    raise error if self.text is None else error.with_source(self.text)
+                    with errors.Located(self.text):
+                        raise errors.QueryError(
+                            f"there is no stream '{name}'", span=place, hint=f"Did you mean {near}?"
+                        )
 
     def recognizer(
         self,
@@ -235,7 +227,7 @@ class Program:
 
     def warnings(
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
-    ) -> tuple[QueryWarning, ...]:
+    ) -> tuple[errors.QueryWarning, ...]:
         """Warnings of probable mistakes: definitions that no statement reads, and all warnings of `Query.warnings`."""
         schemas = {} if schema is None else {s.name: s.schema for s in self.plan(schema).statements}
         found = [self._unused_warning(definition) for definition in self.unused]
@@ -243,11 +235,11 @@ class Program:
             found += query.warnings(schemas.get(name), times)
         return tuple(found)
 
-    def _unused_warning(self, definition: Definition) -> QueryWarning:
+    def _unused_warning(self, definition: Definition) -> errors.QueryWarning:
         given = {name for query in self.queries.values() for name in query.tree.streams}
-        near = nearest(definition.name, given - self.definitions.keys())
+        near = errors.nearest(definition.name, given - self.definitions.keys())
         hint = f"; did you mean FROM {near}?" if near else "; FROM names the streams that a query reads"
-        warning = QueryWarning(f"nothing reads the definition '{definition.name}'{hint}", span=definition.span)
+        warning = errors.QueryWarning(f"nothing reads the definition '{definition.name}'{hint}", span=definition.span)
         if self.text is not None:
             warning.with_source(self.text)
         return warning
@@ -274,7 +266,7 @@ class Program:
         from cerflow.look.studying.tracing import Trace
 
         query, sample = studied(self.queries, events, of, sequence=sequence, until=until, **roles)
-        with Located(self.text):
+        with errors.Located(self.text):
             return Trace(query.tree, sample)
 
     def why_not(
@@ -292,7 +284,7 @@ class Program:
         from cerflow.look.studying.why_not import why_not
 
         query, sample = studied(self.queries, events, of, sequence=sequence, until=until, **roles)
-        with Located(self.text):
+        with errors.Located(self.text):
             return why_not(query.tree, sample, chosen)
 
     def explain(self, format: ExplainFormat = "text", schema: Schema | None = None) -> str:
@@ -346,7 +338,9 @@ def match(query: Query | Program | str, events: Any, **options: Unpack[MatchOpti
     The query is a text, perhaps with definitions, or what `parse` and `parse_program` give. Arguments and errors are
     those of `Query.match`, and for a text those of `parse`, too. To match several tables parse the text once.
     """
-    expect(query, (Query, Program, str), "the query is the first argument, and must be text, a Query or a Program")
+    errors.expect(
+        query, (Query, Program, str), "the query is the first argument, and must be text, a Query or a Program"
+    )
     return without_definitions(query).match(events, **options)
 
 
@@ -371,6 +365,8 @@ def query_as_text(query: Query | Program) -> str:
         again = parse(text) if isinstance(query, Query) else parse_program(text)
         if again.tree == query.tree:
             return text
-    except (QueryError, QuerySyntaxError):
+    except (errors.QueryError, errors.QuerySyntaxError):
         pass  # a tree with names or values that no text gives
-    raise UnsupportedQueryError("this query cannot be written as text, so it cannot be sent to the tasks of Spark")
+    raise errors.UnsupportedQueryError(
+        "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
+    )

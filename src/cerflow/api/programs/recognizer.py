@@ -104,9 +104,7 @@ class ProgramRecognizer:
         *definitions, last = plan.statements
         self._recognizers = [_recognizer(statement, memory) for statement in definitions]
         made = plan.last(positions)
-        self._recognizers.append(
-            Recognizer(last.query.tree, last.schema, positions=positions, plan=made, memory=memory)
-        )
+        self._recognizers.append(Recognizer(last.tree, last.schema, positions=positions, plan=made, memory=memory))
         self._may_fail = memory is not None or plan.may_refuse or any(each.may_fail for each in self._recognizers)
         self._prompt = False
         self._in_use = Lock()
@@ -213,10 +211,8 @@ class ProgramRecognizer:
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `Program.restore`. Matches handed out before are not part of it."""
         with self._alone():
-            arrays = {
-                f"part {k}": np.frombuffer(recognizer.snapshot(), np.uint8)
-                for k, recognizer in enumerate(self._recognizers)
-            }
+            parts = [np.frombuffer(recognizer.snapshot(), np.uint8) for recognizer in self._recognizers]
+            arrays = {f"part {k}": part for k, part in enumerate(parts)}
             nothing = EventStore(pa.schema([])).kept()
             header = {**self._checker.counts, "program": self._text}
             return snapshot.write_snapshot(snapshot.PROGRAM, Contents(header, arrays, nothing.rows, nothing.positions))

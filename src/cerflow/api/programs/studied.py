@@ -26,13 +26,13 @@ from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex
 from cerflow.look.pictures.targets import PICTURE_FORMATS, picture
 from cerflow.look.studying.samples import StudiedEvents
 
+#: The statements by name; the last query has none.
+Queries = Mapping[str | None, Query]
 #: The last query, which has no name.
 _QUERY = "the query"
 
 
-def explain_program(
-    queries: Mapping[str | None, Query], schemas: Mapping[str | None, Schema], format: ExplainFormat
-) -> str:
+def explain_program(queries: Queries, schemas: Mapping[str | None, Schema], format: ExplainFormat) -> str:
     """The explanation in the formats of `Query.explain`; as a picture the graph of the statements and streams."""
     if format in PICTURE_FORMATS:
         return picture(program_diagram(queries), format, title="program")
@@ -56,7 +56,7 @@ def _reads(query: Query) -> list[str]:
     return list(dict.fromkeys(query.tree.streams)) or ["the input"]
 
 
-def program_diagram(queries: Mapping[str | None, Query]) -> Diagram:
+def program_diagram(queries: Queries) -> Diagram:
     """The graph of the streams and of the statements that read them; the last query has a double frame."""
     inputs = {stream for each in queries.values() for stream in _reads(each)} - {name or "" for name in queries}
     names = [*sorted(inputs), *queries]
@@ -69,7 +69,7 @@ def program_diagram(queries: Mapping[str | None, Query]) -> Diagram:
 
 
 def studied(
-    queries: Mapping[str | None, Query],
+    queries: Queries,
     events: Any,
     of: str | None,
     *,
@@ -96,9 +96,7 @@ class StudiedPart:
     ``reached`` have been read.
     """
 
-    def __init__(
-        self, queries: Mapping[str | None, Query], events: Any, of: str | None, **roles: Unpack[EventRoles]
-    ) -> None:
+    def __init__(self, queries: Queries, events: Any, of: str | None, **roles: Unpack[EventRoles]) -> None:
         self._statements, schema, table = _prepared(queries, events, of, None, roles)
         self.query, self.schema = self._statements[-1].query, self._statements[-1].schema
         self._parts = merged_parts(self._statements, schema, table, limits.STUDIO_PUSHED_ROWS)
@@ -121,7 +119,7 @@ class StudiedPart:
 
 
 def _prepared(
-    queries: Mapping[str | None, Query], events: Any, of: str | None, sequence: str | None, roles: EventRoles
+    queries: Queries, events: Any, of: str | None, sequence: str | None, roles: EventRoles
 ) -> tuple[Sequence[Statement], Schema, pa.Table]:
     """The statements down to the one that is looked at, and the events of the input."""
     names = [*queries]

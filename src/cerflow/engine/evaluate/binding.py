@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.base.graphs import gathered, reached
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
@@ -116,20 +117,11 @@ class _Binding:
 
     def _whole_events(self) -> frozenset[tuple[int, int]]:
         """The fields (of registers) that hold whole events, and the fields to which these are copied."""
-        found: set[tuple[int, int]] = set()
-        grown = True
-        while grown:
-            grown = False
-            for t in self.transducer.transitions:
-                for write in t.writes:
-                    for f, e in enumerate(write.row):
-                        holds = isinstance(e, LabelReference) or (
-                            isinstance(e, Stored) and (e.register, e.field) in found
-                        )
-                        if holds and (write.register, f) not in found:
-                            found.add((write.register, f))
-                            grown = True
-        return frozenset(found)
+        writes = [write for t in self.transducer.transitions for write in t.writes]
+        given = [((write.register, f), e) for write in writes for f, e in enumerate(write.row)]
+        copies = gathered(((e.register, e.field), place) for place, e in given if isinstance(e, Stored))
+        held = [place for place, e in given if isinstance(e, LabelReference)]
+        return frozenset(reached(held, lambda place: copies.get(place, ())))
 
     def bound(self) -> Transducer:
         """The whole transducer."""

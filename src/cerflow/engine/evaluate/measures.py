@@ -13,14 +13,11 @@ from cerflow.base.errors import InputError
 from cerflow.base.nested import attribute_named, field_type, parts_of
 from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import MICROSECONDS, PER_SECOND
-from cerflow.engine.evaluate.ranges import MOST
+from cerflow.engine.evaluate.ranges import MOST, ticks
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-
-#: The length of a day in each unit.
-_DAY = {unit: 86_400 * number for unit, number in PER_SECOND.items()}
 
 
 def is_global(window: Window, partitioned: bool) -> bool:
@@ -100,14 +97,12 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
     """
     if schema.time is None:
         raise InputError("a clock needs events with a time column; name the column with time=")
-    target = schema.columns.field(schema.time).type
+    target, timed = schema.columns.field(schema.time).type, schema.kind(schema.time) is ValueKind.TIMESTAMP
     try:
-        if schema.kind(schema.time) is ValueKind.TIMESTAMP and isinstance(time, str):
+        if timed and isinstance(time, str):
             unit = finest_unit(schema)
             found = pa.array([instant(time, unit)], pa.timestamp(unit, getattr(target, "tz", None))).cast(target)
-        elif isinstance(time, bool) or (
-            schema.kind(schema.time) is ValueKind.TIMESTAMP and isinstance(time, int | float)
-        ):
+        elif isinstance(time, bool) or (timed and isinstance(time, int | float)):
             raise TypeError(f"it is of type {type(time).__name__}")
         else:
             found = pa.array([time], target)
@@ -144,7 +139,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
         return pa.array(after).cast(target)
     step = 1
     if schema.kind(schema.time) is ValueKind.TIMESTAMP:
-        step = int(MICROSECONDS[target.unit] / MICROSECONDS[unit]) if pa.types.is_timestamp(target) else _DAY[unit]
+        step = ticks(pa.date32() if pa.types.is_date(target) else target, unit)
     # A deadline beyond the range of the column moves to its end.
     end = np.iinfo(target.to_pandas_dtype()).max if pa.types.is_integer(target) else MOST // step * step
     whole = -(-size.numerator // size.denominator)

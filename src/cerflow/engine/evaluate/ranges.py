@@ -30,7 +30,7 @@ def limits(schema: Schema) -> dict[str, int]:
         if kind in (ValueKind.INTEGER, ValueKind.TIMESTAMP, ValueKind.DURATION):
             data_type = schema.columns.field(name).type
             if kind is ValueKind.TIMESTAMP:
-                most //= _ticks(data_type, unit)
+                most //= ticks(data_type, unit)
             elif kind is ValueKind.DURATION:
                 most = MOST // max(1, int(MICROSECONDS[data_type.unit]))
             if _most(data_type) > most:
@@ -46,7 +46,7 @@ def _most(data_type: pa.DataType) -> int:
     return int(2 ** (data_type.bit_width - signed))
 
 
-def _ticks(data_type: pa.DataType, unit: str) -> int:
+def ticks(data_type: pa.DataType, unit: str) -> int:
     """The number of ticks of a unit in one tick of a type of times."""
     if pa.types.is_date32(data_type):
         return DAY * PER_SECOND[unit] // PER_SECOND["us"]

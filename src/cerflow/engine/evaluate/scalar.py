@@ -116,10 +116,8 @@ def _is_looked_up(current: c.In, schema: Schema) -> bool:
     if not isinstance(current.operand, c.Attribute) or not schema.has(current.operand.name):
         return False
     kind = schema.kind(current.operand.name)
-    of_kind = {ValueKind.INTEGER: int, ValueKind.STRING: str, ValueKind.TIMESTAMP: int, ValueKind.DURATION: int}.get(
-        kind
-    )
-    return all(type(item.value) is of_kind for item in current.items)
+    own = {ValueKind.INTEGER: int, ValueKind.STRING: str, ValueKind.TIMESTAMP: int, ValueKind.DURATION: int}.get(kind)
+    return all(type(item.value) is own for item in current.items)
 
 
 def _among(current: c.In, operand: Read) -> Read:

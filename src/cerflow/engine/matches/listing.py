@@ -337,12 +337,10 @@ class Listing:
         return pc.if_else(pa.array(shows), values, pa.scalar(None, values.type))
 
 
-def having_label(
-    label: str, label_sets: Sequence[frozenset[str]], numbers: Ints, types: Callable[[], pa.Array]
-) -> Mask:
+def having_label(label: str, sets: Sequence[frozenset[str]], numbers: Ints, types: Callable[[], pa.Array]) -> Mask:
     """Marks the events with a label, by the ``numbers`` of their label sets; the type stands for the placeholder."""
-    found = np.array([label in s for s in label_sets], bool)[numbers]
-    open_ = np.array([TYPE_LABEL in s for s in label_sets], bool)[numbers]
+    found = np.array([label in s for s in sets], bool)[numbers]
+    open_ = np.array([TYPE_LABEL in s for s in sets], bool)[numbers]
     if open_.any():
         found |= open_ & truths_of(pc.is_in(types(), value_set=array_of_texts([label])))
     return found

@@ -24,7 +24,7 @@ from cerflow.engine.matches.counting import detecting, matches_of_part
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, Sample, picked
-from cerflow.engine.matches.row_limit import announced, counted_rows, digits, readable_number, told_if_none
+from cerflow.engine.matches.row_limit import counted_rows, digits, readable_number, row_count, told_if_none
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, chosen_parts, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
@@ -84,8 +84,13 @@ class Matches:
 
         It gets the number and whether it is exact, or rounded (see `row_limit.row_count`).
         """
-        again = partial(announced, self._parts, self._limit, bool(self._report.counts), tell)
-        return self._like(RereadParts(again), self._picker)
+
+        def told() -> Iterator[Part]:
+            for part in self._parts:
+                tell(*row_count(part, self._limit, bool(self._report.counts)))
+                yield part
+
+        return self._like(RereadParts(told), self._picker)
 
     def held(self) -> Matches:
         """The same matches, recognised now and kept in their shared form (for other parts of cerflow)."""

@@ -241,11 +241,8 @@ def _searched(
         mark, root = (graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
         value = joined_values(operation, nothing, weights[mark, 0])
         rows, ranks, values, _, heap = room
-        rows[k], ranks[k], values[k] = (
-            (root, first + k, -1),
-            rank,
-            (search.best_with(operation, value, bests[root]), value),
-        )
+        rows[k], ranks[k] = (root, first + k, -1), rank
+        values[k] = search.best_with(operation, value, bests[root]), value
         search.push(k, values, ranks, heap, cursor)
         rank += number
     given = graph.nodes, graph.nodes.view(np.int32), graph.detections, amounts, operation, weights, bests

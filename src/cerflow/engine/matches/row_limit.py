@@ -48,15 +48,6 @@ class Bound:
             )
 
 
-def announced(
-    parts: Iterable[Part], limit: int | None, counts: bool, tell: Callable[[int, bool], None]
-) -> Iterator[Part]:
-    """Parts, whose numbers of rows are announced before they are unfolded."""
-    for part in parts:
-        tell(*row_count(part, limit, counts))
-        yield part
-
-
 def told_if_none(parts: Iterable[Part], tell: Callable[[], None]) -> Iterator[Part]:
     """Parts; ``tell`` is called when all have been read and none was there."""
     none = True

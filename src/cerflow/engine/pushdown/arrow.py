@@ -86,7 +86,7 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _null(self, operand: c.Expression, negated: bool) -> pc.Expression:
         name = self._column(operand)
         missing = ~pc.field(name).is_valid()
-        if _is_float(self._type(name)):
+        if pa.types.is_floating(self._type(name)):
             missing = missing | pc.is_nan(pc.field(name))
         return ~missing if negated else missing
 
@@ -107,14 +107,16 @@ class ArrowTranslation(Translation[pc.Expression]):
         if right.value is None:
             return pc.scalar(False)
         found = RELATIONS[operator](pc.field(name), self._scalar(name, operator, right.value))
-        return found & ~pc.is_nan(pc.field(name)) if _is_float(self._type(name)) else found
+        return found & ~pc.is_nan(pc.field(name)) if pa.types.is_floating(self._type(name)) else found
 
     def _two(self, operator: Operator, left: str, right: str) -> pc.Expression:
         own = self._type(left)
-        if own != self._type(right) or not (_is_float(own) or pa.types.is_integer(own) or pa.types.is_string(own)):
+        if own != self._type(right) or not (
+            pa.types.is_floating(own) or pa.types.is_integer(own) or pa.types.is_string(own)
+        ):
             raise UndecidedError
         found = RELATIONS[operator](pc.field(left), pc.field(right))
-        return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if _is_float(own) else found
+        return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if pa.types.is_floating(own) else found
 
     def _of_times(self, operator: Operator, left: c.Expression, right: c.Expression) -> pc.Expression:
         """Comparisons of microseconds: of a column or of the difference of two with a literal, or of two columns."""
@@ -171,7 +173,7 @@ class ArrowTranslation(Translation[pc.Expression]):
                 return pa.scalar(value)
             case ValueKind.INTEGER, int() if _is_signed(own) and not isinstance(value, bool):
                 return pa.scalar(value, pa.int64())
-            case ValueKind.FLOAT, int() | float() if _is_float(own) and not isinstance(value, bool):
+            case ValueKind.FLOAT, int() | float() if pa.types.is_floating(own) and not isinstance(value, bool):
                 return pa.scalar(float(value))
             case ValueKind.STRING, str():
                 if pa.types.is_dictionary(own) and operator not in (Operator.EQ, Operator.NE):
@@ -211,10 +213,6 @@ class ArrowTranslation(Translation[pc.Expression]):
 
 def _in_64_bits(value: int) -> bool:
     return abs(value) <= MOST
-
-
-def _is_float(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_float32(data_type) or pa.types.is_float64(data_type))
 
 
 def _is_signed(data_type: pa.DataType) -> bool:
