@@ -443,7 +443,7 @@ def test_texts_with_words_of_clauses_stay_as_they_are(session):
 def test_columns_are_described(tmp_path):
     (tmp_path / "e.jsonl").write_text('{"at": 5, "n": null, "l": [1]}\n{"at": 90000, "n": "b", "l": []}\n')
     events = load_events(tmp_path / "e.jsonl", time="at")
-    assert (events.extent, events.counts_time) == (", from 0.005 s to 0:01:30", True)
+    assert (events.extent, events.schema.counts_time) == (", from 0.005 s to 0:01:30", True)
     assert events.described == [
         {"column": "at", "kind": "whole number", "nulls": "0", "different": "2", "least": "0.005 s",
          "greatest": "0:01:30"},

@@ -55,8 +55,6 @@ class _ReadStatement(Protocol):
 
 
 class _Listed(Matches):
-    """Matches that are already a table."""
-
     def __init__(self, report: Report, table: pa.Table) -> None:
         super().__init__((), report, None)
         self._table = table
@@ -285,8 +283,6 @@ def _as_time(raw: Time, data_type: pa.DataType) -> Any:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Matches of the semantics as rows of the result schema."""
-
     select: Select
     report: Report
     rows: list[dict[str, Any]]

@@ -1,27 +1,4 @@
-"""Everything cerflow raises on purpose.
-
-::
-
-    CerflowError
-    ├── QuerySyntaxError      (SyntaxError-like; also ValueError)   the text is not in the language
-    ├── QueryError            (also ValueError)                     the text is, but names or types do not fit
-    ├── UnsupportedQueryError (also NotImplementedError)            it has a meaning, but cannot be evaluated like this
-    ├── InputError            (also ValueError)                     the events as a whole cannot be read
-    │   └── BadRecordError    (also ValueError)                     one event cannot be used
-    ├── ArgumentError         (also TypeError, ValueError)          an argument of a function does not fit
-    ├── OutputError           (also OSError)                        the result cannot be written where it should be
-    ├── PredicateError        (also RuntimeError)                   a function that the user registered has failed
-    ├── TooManyMatchesError   (also OverflowError)                  their number does not fit, or passes a bound
-    ├── SnapshotError         (also ValueError)                     a snapshot does not fit this query or version
-    ├── InUseError            (also RuntimeError)                   a recogniser is used from two places at once
-    ├── MemoryLimitError      (also MemoryError)                    more is to be remembered than is allowed
-    ├── TimeLimitError        (also TimeoutError)                   a run takes longer than ``--timeout`` allows
-    └── QueryWarning          (also UserWarning)                    something that is probably not meant; not raised
-
-and warns of (all are UserWarnings)::
-
-    PerformanceWarning                                              it works, but slower than it might
-"""
+"""Everything cerflow raises on purpose, all below `CerflowError`; most classes are also ones of Python's own errors."""
 
 from __future__ import annotations
 

@@ -130,7 +130,6 @@ def _from_frame(frame: Any, needed: Collection[str]) -> pa.Table:
 
 
 def _leave_out(name: object, needed: Collection[str] | None, error: InputError) -> None:
-    """Warn that a column is left out, or raise its error if it is needed."""
     if needed is None or name in needed:
         raise error
     warn(UserWarning(f"the column '{name}' is left out: {error}"))

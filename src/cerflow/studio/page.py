@@ -275,7 +275,6 @@ class StudioPage:
         self._statement.set_visibility(bool(names))
 
     def _looked_at(self) -> None:
-        """Look at another statement of the text."""
         chosen = None if self._statement.value == _LAST else self._statement.value
         if chosen != self._session.statement:
             self._session.statement = chosen

@@ -175,7 +175,6 @@ def _texts(select: Select, counts: Mapping[int, int]) -> dict[int, Mark]:
 
 
 def _is_single(node: f.Formula) -> bool:
-    """Whether the matches of a formula are single events."""
     while isinstance(node, f.As | f.Filter):
         node = node.operand
     return isinstance(node, f.NotEvent) or not any(isinstance(child, f.Formula) for child in node.children)

@@ -70,14 +70,6 @@ class LoadedEvents:
         """The columns of the events."""
         return schema_of(self.table.schema, **self.roles)
 
-    @property
-    def counts_time(self) -> bool:
-        """Whether the times are numbers, which need a unit."""
-        if self.time is None:
-            return False
-        kind = field_type(self.table.schema, parts_of(attribute_named(self.table.schema, self.time)))
-        return not pa.types.is_temporal(kind)
-
     @cached_property
     def extent(self) -> str:
         """The first time and the last, in words."""

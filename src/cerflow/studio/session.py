@@ -290,7 +290,6 @@ class StudioSession:
         return part.query, StudiedEvents(table.slice(0, end), part.schema)
 
     def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
-        """The chosen query and a stretch of what it reads."""
         query, sample = self._read(first + size)
         if first >= sample.end:
             raise UnsupportedQueryError(f"the query reads {sample.end:,} events, and has none at this position")

@@ -258,7 +258,6 @@ class Merging:
         return stands
 
     def _times(self, column: pa.ChunkedArray) -> Ints:
-        """Times as integers in the same order."""
         rows = pa.table({self._schema.time: column}).combine_chunks().to_batches()
         unit = finest_unit(self._schema)
         found = [event_times(BatchRows(each, self._schema, range(len(each)), unit), self._schema) for each in rows]

@@ -188,7 +188,6 @@ class ProgramRecognizer:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """For one caller at a time; raises `InUseError`."""
         if not self._in_use.acquire(blocking=False):
             raise InUseError("the recogniser")
         try:

@@ -124,7 +124,6 @@ class _Binding:
         return frozenset(reached(held, lambda place: copies.get(place, ())))
 
     def bound(self) -> Transducer:
-        """The whole transducer."""
         return replace(
             self.transducer,
             transitions=tuple(map(self._transition, self.transducer.transitions)),

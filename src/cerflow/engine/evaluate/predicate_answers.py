@@ -240,7 +240,6 @@ def compile_predicate(predicate: Predicate, kinds: Sequence[ValueKind | None]) -
 
 
 def _compile(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
-    """The compiled function, or why there is none."""
     for kind in kinds:
         if kind not in _TYPES:
             return f"it gets {'a whole event' if kind is None else f'a {kind}'}"

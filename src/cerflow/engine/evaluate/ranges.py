@@ -39,7 +39,6 @@ def limits(schema: Schema) -> dict[str, int]:
 
 
 def _most(data_type: pa.DataType) -> int:
-    """The greatest magnitude of the values of a type."""
     if pa.types.is_decimal(data_type):
         return int(10 ** (data_type.precision - data_type.scale)) - 1
     signed = not pa.types.is_unsigned_integer(data_type)

@@ -316,7 +316,6 @@ def _beside(value: Vector, other: Vector) -> Vector:
 
 
 def _coalesced(values: Sequence[Vector]) -> Vector:
-    """The first value that is not null."""
     result = values[-1]
     for value in reversed(values[:-1]):
         result = _either(~value.missing(), value, result)

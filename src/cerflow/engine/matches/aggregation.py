@@ -48,7 +48,6 @@ class _Wanted:
 
     @property
     def pools(self) -> bool:
-        """Whether it is computed from sums."""
         return self.over in ("sum", "avg")
 
     @property
@@ -153,7 +152,6 @@ class _Sums:
         return [int(k) for k in np.flatnonzero(~np.all(sizes < EXACT, axis=1))]
 
     def numbers(self, of: int) -> list[Any]:
-        """A sum for each detecting event, as Python numbers."""
         if of not in self._numbers:
             operation, values, floats = self._added[of]
             self._numbers[of] = floats.tolist()
@@ -163,7 +161,6 @@ class _Sums:
         return self._numbers[of]
 
     def _exact(self, operation: int, values: Values) -> dict[int, Any]:
-        """The sums that are not exact as floats."""
         folding, found = Folding(self._part, operation, values.exact), {}
         # A fold goes through the events once, in their order.
         for k in self._inexact:
@@ -192,7 +189,6 @@ class _Pooled:
         self._without = sums.add(FACTORS, Values(pc.cast(pc.invert(known), pa.int64())))
 
     def array(self, target: pa.DataType) -> pa.Array:
-        """The column."""
         sums, known = self._sums.numbers(self._sum), self._sums.numbers(self._known)
         wanted = self._wanted
         if wanted.over == "sum":

@@ -144,7 +144,6 @@ class Listing:
 
     @cached_property
     def _shown(self) -> Unfolded:
-        """The matches without events whose labels are all hidden."""
         if self._labels is self._part.label_sets:
             return self._found
         hidden = np.array([not labels for labels in self._labels], bool)[self._found.labels]
@@ -262,7 +261,6 @@ class Listing:
         return found
 
     def _having(self, label: str) -> Mask:
-        """Marks the events that have a label."""
         return having_label(label, self._labels, self._shown.labels, lambda: self._types)
 
     # -- lists of events -------------------------------------------------------------------------------------------

@@ -151,7 +151,6 @@ class ArrowTranslation(Translation[pc.Expression]):
         }[operator]
 
     def _microseconds(self, value: c.Expression) -> pc.Expression:
-        """The microseconds of a column of times, rounded down."""
         if not isinstance(value, Microseconds):
             raise UndecidedError
         name = self._column_of_times(value.expression)

@@ -19,9 +19,8 @@ from cerflow.base.event_tables import from_rows
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
-from cerflow.engine.evaluate.plain_values import in_units, plain_type_of
 from cerflow.engine.evaluate.ranges import MOST, limits
-from cerflow.engine.evaluate.scalar import scalar
+from cerflow.engine.evaluate.scalar import in_units, plain_type_of, scalar
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays

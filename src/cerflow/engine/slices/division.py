@@ -73,7 +73,6 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
 
 
 def _rounded(select: Select, schema: Schema | None) -> bool:
-    """Whether sums of the durations of a query may be rounded."""
     if schema is None or schema.time is None or schema.kind(schema.time) is not ValueKind.FLOAT:
         return False
     return sum(isinstance(node, DurationWindow) for node in walk(select)) > 1

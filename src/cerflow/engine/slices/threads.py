@@ -100,7 +100,6 @@ class InSlices:
         return self._detect(driver, some, idle)
 
     def _begin(self, driver: Driver, some: Slice[int]) -> None:
-        """Let a recogniser read the events before a slice."""
         driver.begin_anew(some.begin)
         for _ in self._stream.detected_between(driver, some.begin, some.start):
             pass

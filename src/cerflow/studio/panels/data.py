@@ -12,13 +12,13 @@ from typing import Any
 from nicegui import events as nicegui_events
 from nicegui import ui
 
-from cerflow.base.errors import CerflowError
+from cerflow.base.errors import CerflowError, counted
+from cerflow.base.units import UNIT_NAMES
 from cerflow.look.studying.wording import sentence
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.panels.work import heading, show_table, text_button
 from cerflow.studio.session import StudioSession
 
-_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 #: Sends a file to the server, which says where it has put it.
 _SEND = """async event => {
   const [file] = event.target.files;
@@ -59,7 +59,7 @@ class DataPanel:
             with ui.row().classes("w-full gap-4"):
                 self._type = ui.select([], label="Event type", on_change=self._changed)
                 self._time = ui.select([], label="Time", on_change=self._changed)
-                self._unit = ui.select(_UNITS, label="Unit of times", on_change=self._changed)
+                self._unit = ui.select(dict(UNIT_NAMES), label="Unit of times", on_change=self._changed)
                 self._key = ui.select([], label="Key", on_change=self._keyed)
                 for box in (self._type, self._time, self._unit, self._key):
                     box.classes("w-44")
@@ -81,8 +81,7 @@ class DataPanel:
             return
         self._filling = True
         self._remarks.text = "\n".join(map(sentence, events.remarks))
-        rows = events.table.num_rows
-        self._title.text = f"{events.title}: {rows:,} {'event' if rows == 1 else 'events'}{events.extent}"
+        self._title.text = f"{events.title}: {counted(events.table.num_rows, 'event')}{events.extent}"
         single = not events.inputs
         names = {name: name for name in events.columns}
         self._type.set_options({"": "no types"} | names, value=events.type or "")
@@ -90,7 +89,7 @@ class DataPanel:
         self._unit.value = events.time_unit or "ms"
         for box in (self._type, self._time):
             box.set_enabled(single)
-        self._unit.set_visibility(single and events.counts_time)
+        self._unit.set_visibility(single and events.schema.counts_time)
         self._key.set_options({"": "no key"} | names, value=self._session.key if self._session.key in names else "")
         self._columns.rows = [{"id": k, **row} for k, row in enumerate(events.described)]
         self._filling = False

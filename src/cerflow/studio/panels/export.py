@@ -77,7 +77,6 @@ def _arguments(roles: Mapping[str, Any]) -> str:
 
 
 def _reading(events: LoadedEvents | None, place: str, read: Callable[[LoadedEvents | None], str]) -> list[str]:
-    """The lines that read the files."""
     if events is None or not events.inputs:
         return [f"events = {read(events)}"]
     lines = [f"    {name!r}: cerflow.Input({read(one)}{_arguments(one.roles)})," for name, one in events.inputs.items()]

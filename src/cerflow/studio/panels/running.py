@@ -102,7 +102,6 @@ class RunningPanel:
         self.forget()
 
     def _show(self) -> None:
-        """Show the last run of the session, if there is one."""
         outcome = self._session.outcome
         self._chosen = 0
         for part, seen in (
@@ -159,7 +158,6 @@ class RunningPanel:
             self._frame.client.run_javascript(_LISTEN % self._frame.id)
 
     def _choose(self, number: int) -> None:
-        """Show the events of a match."""
         session, outcome = self._session, self._session.outcome
         assert outcome is not None
         if not number or number == self._chosen:

@@ -295,7 +295,6 @@ class SteppingPanel:
                     show_table(title, list(rows[0]), rows).props("bordered")
 
     def _head(self, step: TracedEvent | PassedDeadline) -> None:
-        """The event or the deadline of a step."""
         event = step.event if isinstance(step, TracedEvent) else None
         if isinstance(step, PassedDeadline):
             ui.label(sentence(step.words)).classes("text-lg font-medium")
