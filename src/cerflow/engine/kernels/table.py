@@ -20,7 +20,7 @@ group_by_labels = Kernel("sets", "step.sets", "group_by_labels", "q q q q q q q"
 choose = Kernel("strategies", "step.choose", "choose", "q q q q q q", inner=True)
 settle = Kernel("strategies", "step.choose", "settle", "q q q q", inner=True)
 let_go = Kernel("strategies", "step.choose", "let_go", "q q q", inner=True)
-enter = Kernel("strategies", "state.lists", "enter", "q q q q q q", inner=True)
+enter = Kernel("strategies", "state.lists", "enter", "q q q q q", inner=True)
 
 # The state as a whole.
 sweep = Kernel("state", "state.upkeep", "sweep", "q q q", results=0)

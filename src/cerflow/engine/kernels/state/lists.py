@@ -22,34 +22,21 @@ NOTHING = 1
 _HEAVY = 2**30
 
 
-def enter(address, mark, measure, child, old, bound):
+def enter(address, mark, measure, child, old):
     """The union of the list ``old`` (or -1) with a mark (or `NO_MARK`) before all complex events of ``child``.
 
-    Takes one node. Parts that begin at or before ``bound`` may be left out.
+    Takes one node.
     """
     tables, state = tables_at(address), state_at(address)
     nodes, counters = state.nodes, state.counters
     small = halves(nodes)
     earliest = tables.options[layout.O_PICK] == layout.EARLIEST
-    if (
-        mark == layout.NO_MARK
-        and child > layout.BOTTOM
-        and old > layout.BOTTOM
-        and small[child, layout.I_WEIGHT] > small[old, layout.I_WEIGHT]
-    ):
-        old, child = child, old
+    if mark == layout.NO_MARK and min(child, old) > layout.BOTTOM:
+        if small[child, layout.I_WEIGHT] > small[old, layout.I_WEIGHT]:
+            old, child = child, old
     if old == layout.BOTTOM:
-        old = _add(
-            nodes,
-            small,
-            counters,
-            layout.NO_MARK,
-            layout.NOT_BEGUN,
-            layout.NOT_BEGUN if earliest else NOTHING,
-            -1,
-            -1,
-            bound,
-        )
+        value = layout.NOT_BEGUN if earliest else NOTHING
+        old = _add(nodes, small, counters, layout.NO_MARK, layout.NOT_BEGUN, value, -1, -1)
     start = min(measure, nodes[child, layout.W_MEASURE])
     if mark != layout.NO_MARK and not earliest:
         value = -state.marks[mark, layout.M_POSITION]
@@ -59,11 +46,11 @@ def enter(address, mark, measure, child, old, bound):
         value = start if earliest else NOTHING
     if mark == layout.NO_MARK and child == layout.BOTTOM:
         child = -1
-    return _add(nodes, small, counters, mark, start, value, child, old, bound)
+    return _add(nodes, small, counters, mark, start, value, child, old)
 
 
 @inlined
-def _add(nodes, small, counters, mark, start, value, child, old, bound):
+def _add(nodes, small, counters, mark, start, value, child, old):
     n = counters[layout.N_NODES]
     counters[layout.N_NODES] = n + 1
     weight = small[child, layout.I_WEIGHT] if mark == layout.NO_MARK and child > layout.BOTTOM else 1

@@ -70,18 +70,24 @@ def _candidate(p, group, h, state):
     return c
 
 
+@inlined
+def _is_live(c, p, group, h, cls, state):
+    config = state.config
+    return state.config_long[c, layout.L_HASH] == h and (
+        config[c, layout.C_DEAD] == 0
+        and config[c, layout.C_CLASS] == cls
+        and config[c, layout.C_PARTITION] == p
+        and config[c, layout.C_GROUP] == group
+    )
+
+
 @part
 def find_one(p, q, registers, h, cls, state, tables):
     """The live configuration with exactly this member and this class, or -1."""
     config = state.config
     c = _candidate(p, q, h, state)
     while c >= 0:
-        if state.config_long[c, layout.L_HASH] == h and (
-            config[c, layout.C_DEAD] == 0
-            and config[c, layout.C_CLASS] == cls
-            and config[c, layout.C_PARTITION] == p
-            and config[c, layout.C_GROUP] == q
-        ):
+        if _is_live(c, p, q, h, cls, state):
             same = True
             for s in range(tables.telling[q]):
                 if state.values[c, s] != registers[s]:
@@ -99,15 +105,9 @@ def find_several(p, states, values, count, h, cls, state, tables):
     config = state.config
     c = _candidate(p, tables.options[layout.O_STATES], h, state)
     while c >= 0:
-        if state.config_long[c, layout.L_HASH] == h and (
-            config[c, layout.C_DEAD] == 0
-            and config[c, layout.C_CLASS] == cls
-            and config[c, layout.C_PARTITION] == p
-            and config[c, layout.C_GROUP] == tables.options[layout.O_STATES]
-            and config[c, layout.C_COUNT] == count
-            and _same_members(config[c, layout.C_MEMBER], states, values, count, state, tables)
-        ):
-            break
+        if _is_live(c, p, tables.options[layout.O_STATES], h, cls, state) and config[c, layout.C_COUNT] == count:
+            if _same_members(config[c, layout.C_MEMBER], states, values, count, state, tables):
+                break
         c = np.int64(config[c, layout.C_CHAIN])
     return c
 
@@ -253,6 +253,20 @@ def unlink_rest(c, state, tables):
     config[c, layout.C_ROOT] = -1
     if config[c, layout.C_CLASS] != layout.NO_EVENTS:
         release(p, np.int64(config[c, layout.C_CLASS]), state.classes, state.partition, counters)
+
+
+@inlined
+def expired(q, registers, k, everywhere, events, tables):
+    """Whether a window has passed at event ``k`` that every way from state ``q`` to a match still tests.
+
+    The starts of windows are in ``registers``. Only windows that hold for all partitions count if ``everywhere``.
+    """
+    for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
+        start = registers[tables.expiring[e, layout.EXPIRING_SLOT]]
+        if start <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]:
+            if not everywhere or tables.expiring[e, layout.EXPIRING_GLOBAL] == 1:
+                return True
+    return False
 
 
 @part

@@ -7,11 +7,11 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import kernel
 from cerflow.engine.kernels.base.shared_arrays import events_at, pointer_to, state_at, tables_at
+from cerflow.engine.kernels.state import pool
 from cerflow.engine.kernels.state.classes import GAP, WORST, link
 from cerflow.engine.kernels.state.collections import enter_set
 from cerflow.engine.kernels.state.index import index_state
 from cerflow.engine.kernels.state.partitions import FREE, drop_partition, enter_partition
-from cerflow.engine.kernels.state.pool import clear_partition, enter_table, hash_one, hash_several, seed, unlink
 
 
 @kernel
@@ -29,22 +29,16 @@ def sweep(address, bound, k):
             continue
         if forgetting and state.partition_long[p, state.partition_long.shape[1] - 2] <= events.idle[k]:
             # The partition would start again at its next event.
-            clear_partition(p, state, tables)
+            pool.clear_partition(p, state, tables)
         for g in range(state.heads.shape[1]):
             c = np.int64(state.heads[p, g])
             while c >= 0:
                 after = np.int64(state.config[c, layout.C_NEXT])
                 dead = state.config[c, layout.C_DEAD] == 1 or state.config_long[c, layout.L_START] <= bound
                 if not dead and g < tables.options[layout.O_STATES]:
-                    for e in range(tables.expiring_start[g], tables.expiring_start[g + 1]):
-                        value = state.values[c, tables.expiring[e, layout.EXPIRING_SLOT]]
-                        if (
-                            tables.expiring[e, layout.EXPIRING_GLOBAL] == 1
-                            and value <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
-                        ):
-                            dead = True
+                    dead = pool.expired(g, pointer_to(state.values, c), k, True, events, tables)
                 if dead:
-                    unlink(c, state, tables)
+                    pool.unlink(c, state, tables)
                 c = after
         if (
             state.partition[p, layout.R_LIVE] == 0
@@ -85,19 +79,19 @@ def restore_links(address):
             # Until it is linked.
             classes[cls, layout.K_WORSE] = p
             counters[layout.N_CLASSES] = max(counters[layout.N_CLASSES], cls + 1)
-        start = seed(p, cls, tables)
+        start = pool.seed(p, cls, tables)
         if group < tables.options[layout.O_STATES]:
             config[c, layout.C_MEMBER] = 0
-            state.config_long[c, layout.L_HASH] = hash_one(start, group, pointer_to(state.values, c), tables)
+            state.config_long[c, layout.L_HASH] = pool.hash_one(start, group, pointer_to(state.values, c), tables)
             if tables.indexes[group, layout.X_KIND] != layout.SCAN:
                 state.sizes[group] += 1
         else:
             config[c, layout.C_MEMBER] = members
             count = np.int64(config[c, layout.C_COUNT])
             states, values = pointer_to(state.members, members), pointer_to(state.member_values, members)
-            state.config_long[c, layout.L_HASH] = hash_several(start, states, values, count, state, tables)
+            state.config_long[c, layout.L_HASH] = pool.hash_several(start, states, values, count, state, tables)
             members += count
-        enter_table(c, state)
+        pool.enter_table(c, state)
     counters[layout.N_LIVE] = counters[layout.N_CONFIGS]
     for cls in range(1, counters[layout.N_CLASSES]):
         p = np.int64(classes[cls, layout.K_WORSE])

@@ -9,22 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.base import shared_arrays as shared
 from cerflow.engine.kernels.base.parts import inlined, kernel
-from cerflow.engine.kernels.base.shared_arrays import (
-    begin_work,
-    call,
-    enough_work,
-    events_at,
-    pointer_to,
-    scratch_at,
-    state_at,
-    tables_at,
-    too_much_work,
-)
+from cerflow.engine.kernels.base.shared_arrays import call, pointer_to, too_much_work
 from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
 from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition, foresee
-from cerflow.engine.kernels.state.pool import clear_partition, unlink, unlink_rest
-from cerflow.engine.kernels.step.detect import detects, keep_starts
+from cerflow.engine.kernels.state.pool import clear_partition, expired, unlink, unlink_rest
 from cerflow.engine.kernels.step.grow import detect, grow
 from cerflow.engine.kernels.step.transitions import fire
 
@@ -38,10 +28,8 @@ def advance(address, start, stop):
 
     Returns (the reason to stop, the first event not processed).
     """
-    events = events_at(address)
-    tables = tables_at(address)
-    state = state_at(address)
-    scratch = scratch_at(address)
+    events, tables = shared.events_at(address), shared.tables_at(address)
+    state, scratch = shared.state_at(address), shared.scratch_at(address)
     partitioned = tables.options[layout.O_PARTITIONED] == 1
     counted = tables.options[layout.O_COUNTED] == 1
     local_window = tables.options[layout.O_LOCAL_WINDOW]
@@ -49,9 +37,9 @@ def advance(address, start, stop):
     detecting = tables.options[layout.O_DETECTING] == 1
     forgetting = tables.options[layout.O_FORGET] == 1
     last_word = state.partition_long.shape[1] - 1
-    begin_work(address)
+    shared.begin_work(address)
     for k in range(start, stop):
-        if enough_work(address):
+        if shared.enough_work(address):
             return layout.PAUSED, k
         p = np.int64(0)
         place = events.position[k]
@@ -119,10 +107,7 @@ def advance(address, start, stop):
         for r in range(removed):
             state.config[scratch.removed[r], layout.C_DEAD] = 1
         if updates > 0:
-            if detecting:
-                found = detects(updates, events.position[k], bound, state, scratch)
-            else:
-                found = detect(updates, events.position[k], bound, state, scratch)
+            found = detect(updates, events.position[k], bound, detecting, state, scratch)
             if found and tables.options[layout.O_CONSUME] > 0:
                 if tables.options[layout.O_CONSUME] == 1:
                     _clear_others(p, state, tables)
@@ -130,11 +115,7 @@ def advance(address, start, stop):
             else:
                 if strategy != layout.EVERYTHING:
                     call(tables.options[layout.O_SETTLE], (address, updates, scratch.answers[2], p))
-                if detecting:
-                    applied = keep_starts(address, updates, p, place, measure, bound, tables, state, scratch)
-                else:
-                    applied = grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch)
-                if not applied:
+                if not grow(address, updates, p, k, place, measure, bound, events, tables, state, scratch):
                     return layout.PAUSED, k
                 if strategy != layout.EVERYTHING:
                     call(tables.options[layout.O_LET_GO], (address, updates, p))
@@ -275,18 +256,8 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                         scratch.removed[removed] = c
                         removed += 1
             else:
-                n = fire(
-                    tables.signature_rows[row, layout.ROW_FIRST],
-                    tables.signature_rows[row, layout.ROW_END],
-                    k,
-                    pointer_to(state.values, max(at, 0)),
-                    scratch.updates,
-                    scratch.update_values,
-                    n,
-                    address,
-                    events,
-                    tables,
-                )
+                registers = pointer_to(state.values, max(at, 0))
+                n = fire(row, k, registers, scratch.updates, scratch.update_values, n, address, events, tables)
                 if n < 0:
                     return n, 0, 0, False
                 for u in range(first, n):
@@ -320,10 +291,5 @@ def _gone(c, group, k, place, bound, events, tables, state):
     if group < tables.options[layout.O_STATES]:
         if tables.skips[group] == 0 and state.config_long[c, layout.L_LAST] != place - 1:
             return True
-        for e in range(tables.expiring_start[group], tables.expiring_start[group + 1]):
-            if (
-                state.values[c, tables.expiring[e, layout.EXPIRING_SLOT]]
-                <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
-            ):
-                return True
+        return expired(group, pointer_to(state.values, c), k, False, events, tables)
     return False

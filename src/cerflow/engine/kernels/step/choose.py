@@ -78,7 +78,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
     grouped = tables.options[layout.O_GROUPED] == 1
     several = tables.options[layout.O_STATES]
     windowed = tables.options[layout.O_WINDOWED] == 1
-    updates, config, nodes = scratch.updates, state.config, state.nodes
+    updates, config = scratch.updates, state.config
     entries = np.int64(0)
     covers = np.int64(0)
     for u in range(n):
@@ -99,16 +99,10 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
-        if entries >= ranking.entries.shape[0]:
-            return np.int64(-1), covers
-        ranking.entries[entries, layout.E_RANK] = rank(
-            updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes
-        )
-        ranking.entries[entries, layout.E_WHAT] = u
-        # Without a window every start is inside.
-        ranking.entries[entries, layout.E_START] = nodes[updates[u, layout.U_ROOT], layout.W_MEASURE] if windowed else 0
-        ranking.entries[entries, layout.E_COVER] = cover
-        entries += 1
+        own = rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes)
+        entries = _add_entry(entries, u, own, updates[u, layout.U_ROOT], cover, tables, state, ranking)
+        if entries < 0:
+            return entries, covers
         if grouped or p < 0 or covers == known:
             continue
         # Configurations of the same single member share a chain.
@@ -123,20 +117,13 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             for s in range(tables.slots[q]):
                 same = same and state.values[c, s] == scratch.update_values[u, s]
             if same and config[c, layout.C_DEAD] == 0:
-                if entries >= ranking.entries.shape[0]:
-                    return np.int64(-1), covers
-                ranking.entries[entries, layout.E_RANK] = rank(
-                    config[c, layout.C_CLASS], False, strategy, state.classes
-                )
-                ranking.entries[entries, layout.E_WHAT] = -1 - c
-                ranking.entries[entries, layout.E_START] = (
-                    nodes[config[c, layout.C_ROOT], layout.W_MEASURE] if windowed else 0
-                )
-                ranking.entries[entries, layout.E_COVER] = cover
+                own = rank(config[c, layout.C_CLASS], False, strategy, state.classes)
+                entries = _add_entry(entries, -1 - c, own, config[c, layout.C_ROOT], cover, tables, state, ranking)
+                if entries < 0:
+                    return entries, covers
                 if tables.skips[q] == 0:
                     # It ends with the event.
-                    spare(entries, cover, ranking)
-                entries += 1
+                    spare(entries - 1, cover, ranking)
             c = config[c, layout.C_CHAIN]
 
     for g in range(several + 1 if grouped and p >= 0 else 0):
@@ -144,8 +131,8 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             continue
         c = state.heads[p, g]
         while c >= 0:
-            start = nodes[config[c, layout.C_ROOT], layout.W_MEASURE] if windowed else np.int64(0)
-            if config[c, layout.C_DEAD] == 0 and not (windowed and start <= bound):
+            passed = windowed and state.nodes[config[c, layout.C_ROOT], layout.W_MEASURE] <= bound
+            if config[c, layout.C_DEAD] == 0 and not passed:
                 q, first, count, values = np.int64(g), np.int64(c), np.int64(1), state.values
                 if g == several:
                     first, count = np.int64(config[c, layout.C_MEMBER]), np.int64(config[c, layout.C_COUNT])
@@ -158,17 +145,27 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                     cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
                     m += 1
                 if cover >= 0:
-                    if entries >= ranking.entries.shape[0]:
-                        return np.int64(-1), covers
-                    ranking.entries[entries, layout.E_RANK] = rank(
-                        config[c, layout.C_CLASS], False, strategy, state.classes
-                    )
-                    ranking.entries[entries, layout.E_WHAT] = -1 - c
-                    ranking.entries[entries, layout.E_START] = start
-                    ranking.entries[entries, layout.E_COVER] = cover
-                    entries += 1
+                    own = rank(config[c, layout.C_CLASS], False, strategy, state.classes)
+                    entries = _add_entry(entries, -1 - c, own, config[c, layout.C_ROOT], cover, tables, state, ranking)
+                    if entries < 0:
+                        return entries, covers
             c = config[c, layout.C_NEXT]
     return entries, covers
+
+
+@part
+def _add_entry(count, what, class_rank, root, cover, tables, state, ranking):
+    """Add an entry after ``count`` others; returns their number, -1 if there is too little room."""
+    entries = ranking.entries
+    if count >= entries.shape[0]:
+        return np.int64(-1)
+    entries[count, layout.E_RANK] = class_rank
+    entries[count, layout.E_WHAT] = what
+    # Without a window every start is inside.
+    windowed = tables.options[layout.O_WINDOWED] == 1
+    entries[count, layout.E_START] = state.nodes[root, layout.W_MEASURE] if windowed else 0
+    entries[count, layout.E_COVER] = cover
+    return count + 1
 
 
 @part

@@ -5,27 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.base import shared_arrays as shared
 from cerflow.engine.kernels.base.parts import part
-from cerflow.engine.kernels.base.shared_arrays import (
-    events_at,
-    pointer_to,
-    scratch_at,
-    state_at,
-    tables_at,
-    too_much_work,
-)
+from cerflow.engine.kernels.base.shared_arrays import pointer_to, too_much_work
+from cerflow.engine.kernels.state.pool import expired
 from cerflow.engine.kernels.step.transitions import fire
 
 
 @part
-def insert_member(q, registers, states, values, first, count, slots, dominated):
-    """Add state q with registers to the sorted members ``[first, first + count)``; returns their new number.
+def _insert_member(q, registers, first, count, tables, scratch):
+    """Add state ``q`` with registers to the sorted members ``[first, first + count)``; returns their new number.
 
-    ``states`` are int32 and ``values`` int64 arrays of members, ``slots[q]`` is the number of registers of a state.
-    ``dominated[q]`` is a slot whose greatest value alone matters, or -1: of members that differ only there one is kept.
+    Of members that differ only in a slot whose greatest value alone matters one is kept.
     """
-    width = slots[q]
-    free = dominated[q]
+    states, values = scratch.members, scratch.member_values
+    width = tables.slots[q]
+    free = tables.dominated[q]
     lo = first
     hi = first + count
     while lo < hi:
@@ -64,7 +59,8 @@ def group_by_labels(address, k, c, place, root, n, members):
     Returns the number of updates (-1 or -2 as `fire`). Writes the number of members to ``scratch.answers``, and whether
     the configuration itself is replaced or dropped.
     """
-    events, tables, state, scratch = events_at(address), tables_at(address), state_at(address), scratch_at(address)
+    events, tables = shared.events_at(address), shared.tables_at(address)
+    state, scratch = shared.state_at(address), shared.scratch_at(address)
     states = tables.options[layout.O_STATES]
     signature = events.signature[k]
     results = np.int64(0)
@@ -78,46 +74,26 @@ def group_by_labels(address, k, c, place, root, n, members):
     for m in range(count):
         if too_much_work(address, 1):
             return n
-        # Copy the member's registers from wherever they are stored.
         if c < 0:
             q = m
             if tables.initial[q] == 0:
                 continue
         elif single:
             q = state.config[c, layout.C_GROUP]
-            for s in range(tables.slots[q]):
-                registers[s] = state.values[c, s]
+            registers = pointer_to(state.values, c)
         else:
             q = state.members[base + m]
-            for s in range(tables.slots[q]):
-                registers[s] = state.member_values[base + m, s]
+            registers = pointer_to(state.member_values, base + m)
         skips = tables.skips[q] == 1
         r = tables.signature_state[signature, q]
         gone = c >= 0 and not skips and state.config_long[c, layout.L_LAST] != place - 1
-        for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
-            if (
-                registers[tables.expiring[e, layout.EXPIRING_SLOT]]
-                <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
-            ):
-                gone = True
-        if gone:
+        if gone or expired(q, registers, k, False, events, tables):
             changed = True
             continue
         if r >= 0:
             leaves = tables.signature_rows[r, layout.ROW_LEAVES]
             fired = results
-            results = fire(
-                tables.signature_rows[r, layout.ROW_FIRST],
-                tables.signature_rows[r, layout.ROW_END],
-                k,
-                registers,
-                scratch.results,
-                scratch.result_values,
-                results,
-                address,
-                events,
-                tables,
-            )
+            results = fire(r, k, registers, scratch.results, scratch.result_values, results, address, events, tables)
             if results < 0:
                 return results
             if leaves == layout.LEAVES or (leaves == layout.LEAVES_FIRED and results > fired):
@@ -125,9 +101,7 @@ def group_by_labels(address, k, c, place, root, n, members):
         if skips:
             if first + stays + 1 >= scratch.members.shape[0]:
                 return np.int64(-1)
-            stays = insert_member(
-                q, registers, scratch.members, scratch.member_values, first, stays, tables.slots, tables.dominated
-            )
+            stays = _insert_member(q, registers, first, stays, tables, scratch)
         else:
             changed = True
     # One update for each label set: first the empty one, which includes the skipping members, then the others. Label -1
@@ -154,16 +128,8 @@ def group_by_labels(address, k, c, place, root, n, members):
             if scratch.results[j, layout.U_STATE] >= 0:
                 if members + count + 1 >= scratch.members.shape[0]:
                     return np.int64(-1)
-                count = insert_member(
-                    np.int64(scratch.results[j, layout.U_STATE]),
-                    pointer_to(scratch.result_values, j),
-                    scratch.members,
-                    scratch.member_values,
-                    members,
-                    count,
-                    tables.slots,
-                    tables.dominated,
-                )
+                q = np.int64(scratch.results[j, layout.U_STATE])
+                count = _insert_member(q, pointer_to(scratch.result_values, j), members, count, tables, scratch)
         if i < 0:
             changed = changed or fired
             if not changed:

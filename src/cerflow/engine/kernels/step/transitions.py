@@ -11,13 +11,13 @@ from cerflow.engine.kernels.step.guards import holds
 
 
 @inlined
-def fire(first, last, k, registers, out, out_values, n, address, events, tables):
-    """Append the targets of all enabled transitions in ``signature_transitions[first:last]``, from entry ``n`` on.
+def fire(row, k, registers, out, out_values, n, address, events, tables):
+    """Append the targets of all enabled transitions of a ``row`` of ``signature_rows``, from entry ``n`` on.
 
     ``out`` is int32 with columns U_…, ``out_values`` int64, the registers of each entry. Returns the new number of
     entries, -1 if ``out`` is full, -2 if the collections are.
     """
-    for e in range(first, last):
+    for e in range(tables.signature_rows[row, layout.ROW_FIRST], tables.signature_rows[row, layout.ROW_END]):
         t = tables.signature_transitions[e]
         enabled = True
         for atom in range(tables.transitions[t, layout.T_ATOM], tables.transitions[t, layout.T_ATOM_END]):
