@@ -31,9 +31,9 @@ def enter(address, mark, measure, child, old):
     nodes, counters = state.nodes, state.counters
     small = halves(nodes)
     earliest = tables.options[layout.O_PICK] == layout.EARLIEST
-    if mark == layout.NO_MARK and min(child, old) > layout.BOTTOM:
-        if small[child, layout.I_WEIGHT] > small[old, layout.I_WEIGHT]:
-            old, child = child, old
+    both = mark == layout.NO_MARK and min(child, old) > layout.BOTTOM
+    if both and small[child, layout.I_WEIGHT] > small[old, layout.I_WEIGHT]:
+        old, child = child, old
     if old == layout.BOTTOM:
         value = layout.NOT_BEGUN if earliest else NOTHING
         old = _add(nodes, small, counters, layout.NO_MARK, layout.NOT_BEGUN, value, -1, -1)

@@ -102,12 +102,12 @@ def find_one(p, q, registers, h, cls, state, tables):
 @part
 def find_several(p, states, values, count, h, cls, state, tables):
     """The live configuration with exactly these members and this class, or -1."""
-    config = state.config
-    c = _candidate(p, tables.options[layout.O_STATES], h, state)
+    config, group = state.config, tables.options[layout.O_STATES]
+    c = _candidate(p, group, h, state)
     while c >= 0:
-        if _is_live(c, p, tables.options[layout.O_STATES], h, cls, state) and config[c, layout.C_COUNT] == count:
-            if _same_members(config[c, layout.C_MEMBER], states, values, count, state, tables):
-                break
+        alike = _is_live(c, p, group, h, cls, state) and config[c, layout.C_COUNT] == count
+        if alike and _same_members(config[c, layout.C_MEMBER], states, values, count, state, tables):
+            break
         c = np.int64(config[c, layout.C_CHAIN])
     return c
 
@@ -195,6 +195,17 @@ def _add(p, group, count, h, cls, root, last, state, tables):
     return c
 
 
+@inlined
+def _join(p, group, before, after, state):
+    """Make two configurations neighbours in the list of a group; -1 is the end of the list."""
+    if before < 0:
+        state.heads[p, group] = after
+    else:
+        state.config[before, layout.C_NEXT] = after
+    if after >= 0:
+        state.config[after, layout.C_PREVIOUS] = before
+
+
 @part
 def renew(c, state):
     """Put a configuration first in its group, as if it were new, so that runs that came to nothing do not matter."""
@@ -202,10 +213,8 @@ def renew(c, state):
     before, after = np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT])
     if before < 0:
         return
-    config[before, layout.C_NEXT] = after
-    if after >= 0:
-        config[after, layout.C_PREVIOUS] = before
     p, group = np.int64(config[c, layout.C_PARTITION]), np.int64(config[c, layout.C_GROUP])
+    _join(p, group, before, after, state)
     config[c, layout.C_NEXT], config[c, layout.C_PREVIOUS] = state.heads[p, group], -1
     config[state.heads[p, group], layout.C_PREVIOUS] = c
     state.heads[p, group] = c
@@ -226,13 +235,7 @@ def unlink_rest(c, state, tables):
     config = state.config
     p = np.int64(config[c, layout.C_PARTITION])
     group = np.int64(config[c, layout.C_GROUP])
-    before, after = config[c, layout.C_PREVIOUS], config[c, layout.C_NEXT]
-    if before < 0:
-        state.heads[p, group] = after
-    else:
-        config[before, layout.C_NEXT] = after
-    if after >= 0:
-        config[after, layout.C_PREVIOUS] = before
+    _join(p, group, np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT]), state)
     if config[c, layout.C_CHAIN] != _APART:
         h = state.config_long[c, layout.L_HASH] & (state.table.shape[0] - 1)
         q = state.table[h]
@@ -262,10 +265,12 @@ def expired(q, registers, k, everywhere, events, tables):
     The starts of windows are in ``registers``. Only windows that hold for all partitions count if ``everywhere``.
     """
     for e in range(tables.expiring_start[q], tables.expiring_start[q + 1]):
-        start = registers[tables.expiring[e, layout.EXPIRING_SLOT]]
-        if start <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]:
-            if not everywhere or tables.expiring[e, layout.EXPIRING_GLOBAL] == 1:
-                return True
+        passed = (
+            registers[tables.expiring[e, layout.EXPIRING_SLOT]]
+            <= events.columns[k, tables.expiring[e, layout.EXPIRING_BOUND]]
+        )
+        if passed and (not everywhere or tables.expiring[e, layout.EXPIRING_GLOBAL] == 1):
+            return True
     return False
 
 

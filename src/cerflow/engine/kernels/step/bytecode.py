@@ -10,21 +10,11 @@ import math
 import numpy as np
 
 from cerflow.engine import layout, opcodes
+from cerflow.engine.kernels.base import shared_arrays as shared
 from cerflow.engine.kernels.base.arithmetic import checked_difference, checked_product, checked_sum
 from cerflow.engine.kernels.base.calls import ask_predicate
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.base.shared_arrays import (
-    address_of,
-    as_float,
-    bits_of,
-    events_at,
-    pointer_to,
-    scratch_at,
-    state_at,
-    tables_at,
-    too_much_work,
-    words_at,
-)
+from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, pointer_to, too_much_work
 from cerflow.engine.kernels.state.collections import with_row, with_rows
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
@@ -41,8 +31,8 @@ def call_predicate(address, what, at, k, registers, number):
     ``what`` is `TEST` (whether atom ``at`` holds), `VALUE` (the value of step ``at``) or `ROWS` (the number of the
     collection that step ``at`` makes of collection ``number``, -1 if there is too little room).
     """
-    row = words_at(registers)
-    tables = tables_at(address)
+    row = shared.words_at(registers)
+    tables = shared.tables_at(address)
     if what == layout.TEST:
         return 1 if _for_all(at, k, row, address) else 0
     if what == layout.VALUE:
@@ -54,9 +44,7 @@ def call_predicate(address, what, at, k, registers, number):
 @part
 def _for_all(atom, k, row, address):
     """Whether a program is true for every choice of one row from each collection it reads."""
-    tables = tables_at(address)
-    state = state_at(address)
-    scratch = scratch_at(address)
+    tables, state, scratch = shared.tables_at(address), shared.state_at(address), shared.scratch_at(address)
     first = np.int64(tables.atoms[atom, layout.A_RANGE])
     last = np.int64(tables.atoms[atom, layout.A_RANGE_END])
     if not _first_choice(first, last, row, tables, state, scratch):
@@ -103,9 +91,7 @@ def _next_choice(first, last, row, tables, state, scratch):
 @part
 def _with_rows(number, step, k, row, address):
     """Add a row to a collection for every accepted choice of the rows that a step reads; -1 if the arrays are full."""
-    tables = tables_at(address)
-    state = state_at(address)
-    scratch = scratch_at(address)
+    tables, state, scratch = shared.tables_at(address), shared.state_at(address), shared.scratch_at(address)
     product = tables.steps[step, layout.S_SOURCE]
     first = np.int64(tables.products[product, layout.Q_RANGE])
     last = np.int64(tables.products[product, layout.Q_RANGE_END])
@@ -123,7 +109,7 @@ def _with_rows(number, step, k, row, address):
         together = together and tables.fields[begin + f, layout.FIELD_COMPARES] == layout.SAME_BITS
         column = np.int64(tables.fields[begin + f, layout.FIELD_BOUND])
         if column >= 0:
-            ending, bound = np.int64(f), events_at(address).columns[k, column]
+            ending, bound = np.int64(f), shared.events_at(address).columns[k, column]
     count = np.int64(0)
     while True:
         if start == stop or _computed(start, stop, first, k, row, address) == 1:
@@ -146,11 +132,11 @@ def _with_rows(number, step, k, row, address):
 
 @inlined
 def _field(f, first, k, row, address):
-    tables = tables_at(address)
+    tables = shared.tables_at(address)
     source = tables.fields[f, layout.FIELD_SOURCE]
     where = np.int64(tables.fields[f, layout.FIELD_INDEX])
     if source == layout.FROM_COLUMN:
-        return events_at(address).columns[k, where]
+        return shared.events_at(address).columns[k, where]
     if source == layout.FROM_SLOT:
         return row[where]
     return _computed(where, np.int64(tables.fields[f, layout.FIELD_END]), first, k, row, address)
@@ -165,10 +151,8 @@ def _computed(start, stop, first, k, row, address):
 
     ``first`` is the first of the collections that `SET_FIELD` refers to.
     """
-    tables = tables_at(address)
-    events = events_at(address)
-    state = state_at(address)
-    scratch = scratch_at(address)
+    tables, events = shared.tables_at(address), shared.events_at(address)
+    state, scratch = shared.state_at(address), shared.scratch_at(address)
     stack = scratch.stack
     top = 0
     for at in range(start, stop):
@@ -193,7 +177,7 @@ def _computed(start, stop, first, k, row, address):
             top += 1
         elif opcode == opcodes.ROWS:
             number = row[argument]
-            stack[top] = address_of(pointer_to(state.set_words, state.set_index[number, layout.SET_BEGIN]))
+            stack[top] = shared.address_of(pointer_to(state.set_words, state.set_index[number, layout.SET_BEGIN]))
             stack[top + 1] = state.set_index[number, layout.SET_SIZE]
             top += 2
         elif opcode == opcodes.CALL:
