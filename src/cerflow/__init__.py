@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from cerflow.api.programs.recognizer import ProgramRecognizer
     from cerflow.api.query_set import QuerySet
     from cerflow.engine.matches.matches import Matches
-    from cerflow.engine.recognize.recognizer import Recognizer
-    from cerflow.engine.recognize.set_recognizer import SetRecognizer
+    from cerflow.engine.recognize.recognizer import Recognizer, SetRecognizer
     from cerflow.files.reading import read_events
 
 __all__ = [
@@ -126,7 +125,7 @@ _imported = imported_later(
         "ProgramRecognizer": "cerflow.api.programs.recognizer",
         "QuerySet": "cerflow.api.query_set",
         "Recognizer": "cerflow.engine.recognize.recognizer",
-        "SetRecognizer": "cerflow.engine.recognize.set_recognizer",
+        "SetRecognizer": "cerflow.engine.recognize.recognizer",
         "Verdict": "cerflow.api.equivalence",
         "contained": "cerflow.api.equivalence",
         "difference": "cerflow.api.equivalence",

@@ -26,7 +26,7 @@ from cerflow.engine.matches.unfolding import RereadParts
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.set_recognizer import SetRecognizer
+from cerflow.engine.recognize.recognizer import SetRecognizer
 from cerflow.logic.rewriting.rebuild import labels_beside_types
 from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex
 from cerflow.look.pictures.svg import Theme

@@ -8,7 +8,6 @@ from copy import copy
 from threading import Lock
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -210,8 +209,7 @@ class ProgramRecognizer:
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `Program.restore`. Matches handed out before are not part of it."""
         with self._alone():
-            parts = [np.frombuffer(recognizer.snapshot(), np.uint8) for recognizer in self._recognizers]
-            arrays = {f"part {k}": part for k, part in enumerate(parts)}
+            arrays = snapshot.arrays_of_parts(recognizer.snapshot() for recognizer in self._recognizers)
             nothing = EventStore(pa.schema([])).kept()
             header = {**self._checker.counts, "program": self._text}
             return snapshot.write_snapshot(snapshot.PROGRAM, Contents(header, arrays, nothing.rows, nothing.positions))
@@ -228,9 +226,8 @@ class ProgramRecognizer:
         check_counts(header, self._checker.schema)
         restored = []
         for k, (statement, old) in enumerate(zip(self._statements, self._recognizers, strict=True)):
-            if f"part {k}" not in whole.arrays:
-                raise SnapshotError(f"the snapshot is damaged: it lacks statement {k + 1}")
-            new = Recognizer.restore(statement.query, whole.arrays[f"part {k}"].tobytes(), memory=self._made_of[4])
+            part = snapshot.part_in(whole, k, f"statement {k + 1}")
+            new = Recognizer.restore(statement.query, part, memory=self._made_of[4])
             if not new.reads_as(old):
                 raise SnapshotError("the snapshot is of events with other columns")
             restored.append(new)

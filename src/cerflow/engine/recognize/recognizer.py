@@ -1,9 +1,10 @@
-"""The recogniser of one query takes events, returns matches, and remembers between calls."""
+"""The recognisers of one query and of a set take events, return matches, and remember between calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.matches.matches import Matches
+from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.transaction import Transaction
@@ -89,19 +91,18 @@ class Recognizer(StreamRecognizer):
     def _use(self, driver: Driver) -> None:
         super()._use(driver)
         self._machine = driver.machines[_NAME]
-        self._plan = self._machine.plan
         #: The result of most pushes of single events.
         self._nothing = self._machine.matches((), 0)
 
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of the matches."""
-        return self._plan.report.schema
+        return self.report.schema
 
     @property
     def report(self) -> Report:
         """The report, which makes record batches of matches (for other parts of cerflow)."""
-        return self._plan.report
+        return self._machine.plan.report
 
     @property
     def live(self) -> dict[str, int]:
@@ -130,7 +131,7 @@ class Recognizer(StreamRecognizer):
 
     def reads_as(self, other: Recognizer) -> bool:
         """Whether both read and report the same columns of their events (for other parts of cerflow)."""
-        own, others = self._plan, other._plan
+        own, others = self._machine.plan, other._machine.plan
         return own.schema == others.schema and own.report.numbered == others.report.numbered
 
     @property
@@ -170,17 +171,10 @@ class Recognizer(StreamRecognizer):
         plan_of: Callable[[Schema, str | None, bool], Plan] | None = getattr(query, "plan", None)
         try:
             plan = plan_of(schema, position, positions) if plan_of is not None else None
-            restored = cls(
-                select,
-                schema,
-                position=position,
-                positions=positions,
-                on_bad_record=on_bad_record,
-                plan=plan,
-                memory=memory,
-            )
+            plan = plan or Plan(select, schema, position=position, positions=positions)
         except InputError as error:
             raise SnapshotError(f"the snapshot is of events that the query does not fit: {error}") from error
+        restored = cls(select, schema, on_bad_record=on_bad_record, plan=plan, memory=memory)
         restored._driver.take_over([contents])
         return restored
 
@@ -221,6 +215,53 @@ class Recognizer(StreamRecognizer):
         return self._machine.matches([*found, *driver.advance(time).get(_NAME, ())], before)
 
 
+class SetRecognizer(StreamRecognizer):
+    """Recognises the matches of several queries in a stream that arrives in batches; see `QuerySet.recognizer`.
+
+    It is for one caller at a time, like a `Recognizer`.
+    """
+
+    def __init__(
+        self, plans: Mapping[str, Plan], schema: Schema, on_bad_record: BadRecordPolicy, memory: int | None = None
+    ) -> None:
+        self._use(Driver(plans, RecordChecker(schema, on_bad_record), memory=memory))
+
+    def push(self, events: Any) -> dict[str, Matches]:
+        """Process events; returns the matches of each query that has any. See `Recognizer.push`."""
+        return self._matches(self._driver.push, events)
+
+    def advance(self, time: Any) -> dict[str, Matches]:
+        """Let the time pass; returns matches as `push` does. See `Recognizer.advance`."""
+        return self._matches(self._driver.advance, time)
+
+    def _matches(self, find: Callable[[Any], Mapping[str, list[Part]]], given: Any) -> dict[str, Matches]:
+        machines = self._driver.machines
+        before = {name: machine.reported for name, machine in machines.items()}
+        found = find(given)
+        return {
+            name: machines[name].matches(found[name], before[name]) for name in self._driver.plans if found.get(name)
+        }
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes; see `QuerySet.restore`. Matches handed out before are not part of it."""
+        whole, parts = self._driver.contents(together=True)
+        arrays = snapshot.arrays_of_parts(snapshot.write_snapshot(snapshot.RECOGNIZER, part) for part in parts)
+        return snapshot.write_snapshot(snapshot.SET, replace(whole, arrays=arrays))
+
+    def take_over(self, data: bytes) -> None:
+        """Replace the present state by a snapshot of the same queries.
+
+        Raises `SnapshotError` if the snapshot is damaged or of other queries; then nothing has changed.
+        """
+        with self._driver.alone():
+            whole = snapshot.read_snapshot(snapshot.SET, data)
+            given, names = whole.description.get("names"), list(self._driver.machines)
+            if given != names:
+                raise SnapshotError(f"the snapshot is of the queries {_listed(given)}, not {_listed(names)}")
+            parts = [snapshot.part_in(whole, k, f"the query '{name}'") for k, name in enumerate(names)]
+            self._driver.take_over([snapshot.read_snapshot(snapshot.RECOGNIZER, part) for part in parts], whole)
+
+
 def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
     """The schema of the events and their position column, as a snapshot describes them."""
     try:
@@ -238,3 +279,7 @@ def _roles_in(header: Mapping[str, Any]) -> tuple[Schema, str | None]:
         return Schema(columns, **roles, forget=forget, constant_type=constant, typed_by=column), position
     except (KeyError, TypeError, ValueError, OSError) as error:
         raise SnapshotError(f"the snapshot is damaged: its events are not described: {error}") from error
+
+
+def _listed(names: object) -> str:
+    return ", ".join(map(str, names)) if isinstance(names, list) else "of nobody"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -52,6 +52,18 @@ class Contents:
     arrays: Mapping[str, NDArray[Any]]
     events: pa.Table
     positions: Ints
+
+
+def arrays_of_parts(parts: Iterable[bytes]) -> dict[str, NDArray[Any]]:
+    """Snapshots as arrays of the snapshot that they are part of."""
+    return {f"part {k}": np.frombuffer(part, np.uint8) for k, part in enumerate(parts)}
+
+
+def part_in(whole: Contents, k: int, what: str) -> bytes:
+    """The snapshot number ``k`` in another one; raises `SnapshotError`, which says ``what`` is missing."""
+    if f"part {k}" not in whole.arrays:
+        raise SnapshotError(f"the snapshot is damaged: it lacks {what}")
+    return whole.arrays[f"part {k}"].tobytes()
 
 
 def write_snapshot(kind: str, contents: Contents) -> bytes:
