@@ -101,11 +101,8 @@ class Emitter:
             case Call(_, arguments):
                 self._later(*map(self._value, _words(arguments)), lambda: self.to.call(current))
             case CallOfSet(rows=rows):
-                self._later(
-                    lambda: self._rows(rows),
-                    *map(self._value, _words(current.own)),
-                    lambda: self.to.call_of_set(current),
-                )
+                own = map(self._value, _words(current.own))
+                self._later(lambda: self._rows(rows), *own, lambda: self.to.call(current))
             case c.Like() | c.Regexp():
                 word = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 raise self._of_one_event(word, current)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,6 @@ from cerflow.engine.tables.register_kinds import register_expression_kind
 from cerflow.language.condition import Expression
 from cerflow.language.formula import Window
 from cerflow.language.predicates.asking import arguments_of_sets, ask, ask_of_set
-from cerflow.language.predicates.predicate import Predicate
 from cerflow.logic.conditions.guards import Measure
 
 _Function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -45,27 +44,39 @@ class Calls:
     def __len__(self) -> int:
         return len(self._targets)
 
-    def constants(self, predicate: Predicate, arguments: tuple[Argument, ...]) -> tuple[int, int, int]:
+    def constants(self, call: Call | CallOfSet, arguments: tuple[Argument, ...]) -> tuple[int, int, int]:
         """The constants for a kernel: the address to call, the words of the arguments, the number of the call."""
-        key = (predicate, arguments)
-        return self._constants(key, lambda: _ValueTarget(predicate, arguments, self._strings, self._unit))
-
-    def constants_of_set(
-        self, predicate: Predicate, arguments: tuple[Argument, ...], sets: tuple[int, ...], gathered: int, here: int
-    ) -> tuple[int, int, int]:
-        """`constants` for a predicate of sets: the address of the rows, their number of words, and its own arguments.
-
-        See `cerflow.engine.evaluate.binding.CallOfSet`.
-        """
-        key = (predicate, arguments, sets, gathered, here)
-        return self._constants(key, lambda: _SetTarget(*key, self._strings, self._unit))
-
-    def _constants(self, key: tuple[object, ...], make: Callable[[], _Target]) -> tuple[int, int, int]:
+        of_sets = (call.sets, call.gathered, call.here) if isinstance(call, CallOfSet) else ()
+        key = (call.predicate, arguments, *of_sets)
         if key not in self._numbers:
+            made = self._of_sets(call, arguments) if isinstance(call, CallOfSet) else self._of_values(call, arguments)
             self._numbers[key] = len(self._targets)
-            self._targets.append(make())
+            self._targets.append(made)
         number = self._numbers[key]
         return self._targets[number].address, self._targets[number].words, number
+
+    def _of_values(self, call: Call, arguments: tuple[Argument, ...]) -> _Target:
+        predicate, given = call.predicate, Words(arguments, self._strings, self._unit)
+        compiled = compile_predicate(predicate, [argument.kind for argument in arguments])
+        return _Target(predicate.name, given.count, lambda words: ask(predicate, given.read(words)), compiled)
+
+    def _of_sets(self, call: CallOfSet, arguments: tuple[Argument, ...]) -> _Target:
+        """The arguments are the address of the rows of a collection, their number of words, and the current event."""
+        predicate, sets, gathered, here = call.predicate, call.sets, call.gathered, call.here
+        kept = [0 <= number < gathered for number in sets]
+        # The position at the beginning of a row is not an argument.
+        before = [Argument((ValueKind.INTEGER,))] * (1 + (gathered > 1))
+        row = Words([*before, *compress(arguments, kept)], self._strings, self._unit)
+        own = Words([a for a, is_kept in zip(arguments, kept) if here or not is_kept], self._strings, self._unit)
+
+        def answer(words: bytes) -> bool | None:
+            address, size = _WHERE.unpack(words[: _WHERE.size])
+            held = ctypes.string_at(address, 8 * size) if size else b""
+            rows = (row.read(held[at : at + 8 * row.count])[1:] for at in range(0, len(held), 8 * row.count))
+            current = own.read(words[_WHERE.size :])
+            return ask_of_set(predicate, arguments_of_sets(sets, gathered, rows, current, here))
+
+        return _Target(predicate.name, 2 + own.count, answer)
 
     def failure(self) -> Ints:
         """Room for the record of a failure: one more than the number of the call, and its arguments."""
@@ -79,23 +90,22 @@ class Calls:
             self._targets[number].fail(failure[1:])
         finally:
             for target in self._targets:
-                target.forget()
+                target.error = None
 
 
-class _Target(ABC):
-    """A predicate as a C function of words from registers and event columns."""
+class _Target:
+    """A predicate as a C function of words from registers and event columns, ``compiled`` or by its ``answer``."""
 
-    #: The number of words it takes, and its address.
-    words: int
-    address: int
-
-    def __init__(self, predicate: Predicate) -> None:
-        self.predicate = predicate
-        self._error: BaseException | None = None
-
-    def _called(self, function: Any = None) -> None:
-        """Take the address of a compiled function or of this object's own, whose owner must live as long."""
-        self._function = function or _Function(self._ask)
+    def __init__(
+        self, name: str, words: int, answer: Callable[[bytes], bool | None], compiled: Any | None = None
+    ) -> None:
+        self._name = name
+        self.words = words
+        self._answer = answer
+        #: The first exception of the function.
+        self.error: BaseException | None = None
+        # The owner of the address must live as long.
+        self._function = compiled or _Function(self._ask)
         address = getattr(self._function, "address", None)
         self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0 if address is None else address
 
@@ -104,72 +114,17 @@ class _Target(ABC):
         try:
             answer = self._answer(ctypes.string_at(address, 8 * self.words))
         except BaseException as error:
-            if self._error is None:
-                self._error = error
+            if self.error is None:
+                self.error = error
             return FAILED
         return UNKNOWN if answer is None else int(answer)
 
-    @abstractmethod
-    def _answer(self, words: bytes) -> bool | None:
-        """The function's answer for arguments in the form of kernels."""
-
     def fail(self, words: Ints) -> None:
         """Raise the exception of the function for these words."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         self._answer(words[: self.words].tobytes())
-        raise PredicateError(only_compiled(self.predicate.name), self.predicate.name)
-
-    def forget(self) -> None:
-        """Forget that exception."""
-        self._error = None
-
-
-class _ValueTarget(_Target):
-    def __init__(self, predicate: Predicate, arguments: tuple[Argument, ...], strings: Strings, unit: str) -> None:
-        super().__init__(predicate)
-        self._words = Words(arguments, strings, unit)
-        self.words = self._words.count
-        self._called(compile_predicate(predicate, [argument.kind for argument in arguments]))
-
-    def _answer(self, words: bytes) -> bool | None:
-        return ask(self.predicate, self._words.read(words))
-
-
-class _SetTarget(_Target):
-    """A predicate of sets of events: the rows of a collection, and the current event."""
-
-    def __init__(
-        self,
-        predicate: Predicate,
-        arguments: tuple[Argument, ...],
-        sets: tuple[int, ...],
-        gathered: int,
-        here: int,
-        strings: Strings,
-        unit: str,
-    ) -> None:
-        super().__init__(predicate)
-        self._sets, self._gathered, self._here = sets, gathered, here
-        kept = [0 <= number < gathered for number in sets]
-        of_event = [argument for argument, is_kept in zip(arguments, kept) if is_kept]
-        own = [argument for argument, is_kept in zip(arguments, kept) if here or not is_kept]
-        # The position at the beginning of a row is not an argument.
-        self._row = Words([Argument((ValueKind.INTEGER,))] * (1 + (gathered > 1)) + of_event, strings, unit)
-        self._own = Words(own, strings, unit)
-        self.words = 2 + self._own.count
-        self._called()
-
-    def _answer(self, words: bytes) -> bool | None:
-        address, size = _WHERE.unpack(words[: _WHERE.size])
-        kept = ctypes.string_at(address, 8 * size) if size else b""
-        rows = (self._row.read(row)[1:] for row in _split(kept, 8 * self._row.count))
-        own = self._own.read(words[_WHERE.size :])
-        return ask_of_set(self.predicate, arguments_of_sets(self._sets, self._gathered, rows, own, self._here))
-
-
-def _split(words: bytes, size: int) -> list[bytes]:
-    return [words[at : at + size] for at in range(0, len(words), size)]
+        raise PredicateError(only_compiled(self._name), self._name)
 
 
 OPERATORS = {
@@ -248,17 +203,11 @@ class Instructions:
         self.constants.append(value)
         self.emit(opcodes.CONSTANT, len(self.constants) - 1)
 
-    def call(self, call: Call) -> None:
-        """Append an instruction that calls a predicate on the values pushed before."""
+    def call(self, call: Call | CallOfSet) -> None:
+        """Append an instruction that calls a predicate on the values, and rows of a collection, pushed before."""
         arguments = tuple(map(self._argument, call.arguments))
         self.emit(opcodes.CALL, len(self.constants))
-        self.constants += self.calls.constants(call.predicate, arguments)
-
-    def call_of_set(self, call: CallOfSet) -> None:
-        """Append an instruction that calls a predicate on the rows pushed before, and on the current event."""
-        arguments = tuple(map(self._argument, call.arguments))
-        self.emit(opcodes.CALL, len(self.constants))
-        self.constants += self.calls.constants_of_set(call.predicate, arguments, call.sets, call.gathered, call.here)
+        self.constants += self.calls.constants(call, arguments)
 
     def _argument(self, expression: Expression) -> Argument:
         if isinstance(expression, WholeEvent):

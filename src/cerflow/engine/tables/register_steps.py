@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cerflow.automata.model.transducer import Accumulation, Register, Transition
+from cerflow.automata.model.run_windows import windows_needed
+from cerflow.automata.model.transducer import Accumulation, Transition
 from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind
 from cerflow.engine import layout
+from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.tables.atoms import AtomCompiler
+from cerflow.language.formula import Window
 
 _OPERATIONS = {
     Accumulation.MIN: layout.LEAST,
@@ -33,13 +36,12 @@ class Slots:
 class StepCompiler:
     """Collects the rows of `TableArrays` for ``copies``, ``steps``, ``fields`` and ``products``."""
 
-    def __init__(
-        self, registers: Sequence[Register], slots: Slots, kinds: Sequence[Sequence[ValueKind]], atoms: AtomCompiler
-    ) -> None:
-        self._registers = registers
+    def __init__(self, slots: Slots, kinds: Sequence[Sequence[ValueKind]], atoms: AtomCompiler) -> None:
+        self._registers = atoms.transducer.registers
         self._slots = slots
         self._kinds = kinds
         self._atoms = atoms
+        self._needed = windows_needed(atoms.transducer)
         self.copies: list[tuple[int, int, int]] = []
         self.steps: list[list[int]] = []
         self.fields: list[list[int]] = []
@@ -89,6 +91,29 @@ class StepCompiler:
                 source, index, end = self._atoms.field(expression, self._slots.at[t.source], kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
                 self.steps.append([operation, slot + k, source, index, _order(kind), end])
+
+    # -- windows inside formulas, whose starts are in registers ------------------------------------------------------
+
+    def _windows(self, state: int) -> list[tuple[int, int, Window]]:
+        """The registers of a state with a window: number, slot and window."""
+        places = self._slots.at[state].items()
+        return [(r, slot, window) for r, slot in places if (window := self._registers[r].window) is not None]
+
+    def dominated(self, state: int) -> int:
+        """The slot whose greatest value alone matters among runs of equal output, or -1."""
+        found = self._windows(state)
+        return found[0][1] if len(found) == 1 else -1
+
+    def expiring(self, state: int, *, partitioned: bool) -> list[list[int]]:
+        """The rows of ``expiring`` for windows that every path from a state to a match still tests.
+
+        Once passed, they rule out all matches.
+        """
+        return [
+            [slot, self._atoms.bound_column(window), int(is_global(window, partitioned))]
+            for register, slot, window in self._windows(state)
+            if register in self._needed[state]
+        ]
 
 
 def comparison(relation: Operator | None, kind: ValueKind) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from itertools import chain
 
 import numpy as np
 
@@ -27,14 +28,12 @@ from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.layout import TableArrays
 from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.indexes import Indexes
-from cerflow.engine.tables.instructions import EventColumn
 from cerflow.engine.tables.moves import Effect, Moves
 from cerflow.engine.tables.register_kinds import register_kinds
 from cerflow.engine.tables.register_steps import Slots, StepCompiler, comparison
-from cerflow.engine.tables.windows import Windows
 from cerflow.language.condition import Condition
 from cerflow.language.formula import AttributeWindow, CountWindow
-from cerflow.logic.conditions.guards import InWindow
+from cerflow.logic.conditions.guards import InWindow, Measure
 
 
 class TransducerTables:
@@ -61,6 +60,7 @@ class TransducerTables:
         precomputed: Sequence[Condition] = (),
     ) -> None:
         self.transducer = transducer = bind(transducer, readable(schema, position))
+        registers = transducer.registers
         self.schema = schema
         self.detecting = detecting
         self.partitioned = bool(keys)
@@ -69,14 +69,35 @@ class TransducerTables:
         self.strings = Strings()
         self.kinds = register_kinds(transducer, schema)
         self.slots = self._allocate()
+        sets = [register.keeps is Accumulation.SET for register in registers]
+        #: For each state the slots that hold collections, and those that hold codes of strings.
+        self.set_slots = [[slot for register, slot in places.items() if sets[register]] for places in self.slots.at]
+        self.string_slots = [
+            [
+                slot + k
+                for r, slot in places.items()
+                if not sets[r]
+                for k, kind in enumerate(self.kinds[r])
+                if kind.coded
+            ]
+            for places in self.slots.at
+        ]
+        #: Whether some collection holds codes of strings.
+        self.collects_strings = any(kind.coded for r, kinds in enumerate(self.kinds) if sets[r] for kind in kinds)
         self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
+        #: The expressions that the kernels read, in the order of the event columns.
+        self.columns = self.atoms.columns
         #: Label sets by number; 0 is the empty one.
         self.label_sets: list[frozenset[str]] = [frozenset()]
         self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
         # Only the first mark is measured, so later labels do not matter in these states.
         self.moves = Moves(transducer, begun(transducer) if detecting else frozenset(), precomputed)
+        #: The tests that signatures are made from.
+        self.tests = self.moves.tests
+        # If the initial states do not survive every event, the first event matters.
+        begins_once = any(frozenset() not in self.moves.loops[q] for q in transducer.initial)
         #: Whether runs are kept as sets: those with equal outputs, or those that begin with the first event.
-        self.grouped = self._begins_once or (not detecting and ambiguous(transducer))
+        self.grouped = begins_once or (not detecting and ambiguous(transducer))
         #: The strategy applied when matches are read, the labels that it compares (empty for all events), whether it
         #: needs lists, and whether it leaves one match per event.
         self.pick = pick
@@ -96,7 +117,21 @@ class TransducerTables:
         self.deadlines = deadlines_of(transducer)
         self.opened: list[frozenset[int]] = []
         self.consume = consume
+        #: Whether a match drops those of other partitions, which may be known at the same moment.
+        self.consumes_at_once = bool(self.deadlines) and self.partitioned and consume == 1
+        windows = [transducer.window, *(register.window for register in registers)]
+        at_once = [window is not None and is_global(window, self.partitioned) for window in windows]
+        #: Whether the window of the query ends at the same time for all partitions.
+        self.global_window = at_once[0]
+        # Unvisited configurations are not forgotten, so all windows must allow forgetting later.
+        passing = all(window is None or ends for window, ends in zip(windows, at_once))
+        #: Whether the engine may skip the other configurations once one has ended a match.
+        self.hasty = detecting and not self.grouped and passing
         self.arrays = self._arrays(len(keys), consume, strategy)
+        #: Whether every event of a substream counts, because positions in it or pauses matter.
+        self.counted = bool(self.arrays.options[layout.O_COUNTED])
+        #: Whether kernels call predicates.
+        self.asks = len(self.atoms.calls) > 0
         #: The strings of the query itself; they come first and always stay.
         self.own_strings = len(self.strings)
         self.signatures([frozenset()])
@@ -120,26 +155,6 @@ class TransducerTables:
 
     # -- columns and windows -------------------------------------------------------------------------------------
 
-    @property
-    def tests(self) -> list[Condition]:
-        """The tests that signatures are made from."""
-        return self.moves.tests
-
-    @property
-    def consumes_at_once(self) -> bool:
-        """Whether a match drops those of other partitions, which may be known at the same moment."""
-        return bool(self.deadlines) and self.partitioned and self.consume == 1
-
-    @property
-    def columns(self) -> list[EventColumn]:
-        """The expressions that the kernels read, in the order of the event columns."""
-        return self.atoms.columns
-
-    @property
-    def counted(self) -> bool:
-        """Whether every event of a substream counts, because positions in it or pauses matter."""
-        return bool(self.arrays.options[layout.O_COUNTED])
-
     def _counts(self) -> bool:
         if self.schema.forget is not None or self.reached:
             return True
@@ -153,26 +168,6 @@ class TransducerTables:
         """Whether deadlines lie at values of an attribute, so that any event may end one."""
         return self.ticking and any(isinstance(column.window, AttributeWindow) for column in self.columns)
 
-    @property
-    def _begins_once(self) -> bool:
-        """Whether the initial states do not survive every event, so that the first event matters."""
-        return any(frozenset() not in self.moves.loops[q] for q in self.transducer.initial)
-
-    @property
-    def hasty(self) -> bool:
-        """Whether the engine may skip the other configurations once one has ended a match.
-
-        Unvisited configurations are not forgotten, so all windows must allow forgetting later.
-        """
-        windows = [self.transducer.window, *(register.window for register in self.transducer.registers)]
-        passing = all(window is None or is_global(window, self.partitioned) for window in windows)
-        return self.detecting and not self.grouped and passing
-
-    @property
-    def asks(self) -> bool:
-        """Whether kernels call predicates."""
-        return len(self.atoms.calls) > 0
-
     def wanted(self, column: int) -> Mask:
         """For each signature, whether some move that it allows reads a column."""
         readers = self.atoms.readers[column]
@@ -181,41 +176,6 @@ class TransducerTables:
     def allowed(self, signature: int) -> frozenset[int]:
         """The moves that a signature allows."""
         return self._allowed[signature]
-
-    @property
-    def global_window(self) -> bool:
-        """Whether the window of the query ends at the same time for all partitions."""
-        window = self.transducer.window
-        return window is not None and is_global(window, self.partitioned)
-
-    @property
-    def set_slots(self) -> list[list[int]]:
-        """For each state the slots that hold collections."""
-        registers = self.transducer.registers
-        return [
-            [slot for register, slot in places.items() if registers[register].keeps is Accumulation.SET]
-            for places in self.slots.at
-        ]
-
-    @property
-    def string_slots(self) -> list[list[int]]:
-        """For each state the slots that hold codes of strings."""
-        found: list[list[int]] = []
-        for places in self.slots.at:
-            slots = []
-            for register, slot in places.items():
-                if self.transducer.registers[register].keeps is not Accumulation.SET:
-                    slots += [slot + k for k, kind in enumerate(self.kinds[register]) if kind.coded]
-            found.append(slots)
-        return found
-
-    @property
-    def collects_strings(self) -> bool:
-        """Whether some collection holds codes of strings."""
-        return any(
-            r.keeps is Accumulation.SET and any(kind.coded for kind in self.kinds[k])
-            for k, r in enumerate(self.transducer.registers)
-        )
 
     # -- slots ---------------------------------------------------------------------------------------------------
 
@@ -275,7 +235,7 @@ class TransducerTables:
     def _arrays(self, key_words: int, consume: int, strategy: int) -> TableArrays:
         transitions: list[list[int]] = []
         compared: list[list[list[int]]] = []
-        steps = StepCompiler(self.transducer.registers, self.slots, self.kinds, self.atoms)
+        steps = StepCompiler(self.slots, self.kinds, self.atoms)
         for move in self.moves.rows:
             t = move.transition
             self.atoms.move = move.number
@@ -290,9 +250,8 @@ class TransducerTables:
             row.extend((before[0], len(steps.copies), before[1], len(steps.steps)))
             transitions.append(row)
         self.atoms.move = -1
-        windows = Windows(self.transducer, self.slots, self.atoms, partitioned=self.partitioned)
-        expiring, expiring_start = windows.expiring()
         states = self.transducer.states
+        expiring = [steps.expiring(q, partitioned=self.partitioned) for q in range(states)]
         # Ticks come between events, so the last event read does not identify a run.
         skips = [bool(loops) or self.ticking for loops in self.moves.loops]
         # Sets of several members are processed as a whole.
@@ -316,6 +275,17 @@ class TransducerTables:
         options[layout.O_WINDOWED] = window is not None
         options[layout.O_MANY] = limits.INDEXED_CONFIGURATIONS
         better = self._better(steps.fields, strategy)
+        # Attributes that measure windows must never decrease.
+        measured = dict.fromkeys(
+            w for w in (window, *(r.window for r in self.transducer.registers)) if isinstance(w, AttributeWindow)
+        )
+        checked = [self.atoms.column(Measure(w), as_float=False) for w in measured]
+        # Only the kernel knows positions in the substream.
+        local = [
+            [k, column.window.events if column.bound else 0]
+            for k, column in enumerate(self.columns)
+            if self.partitioned and isinstance(column.window, CountWindow)
+        ]
         return TableArrays(
             transitions=_table(transitions, 10),
             atoms=_table(self.atoms.rows, 6),
@@ -330,13 +300,13 @@ class TransducerTables:
             slots=np.array(self.slots.count, np.int32),
             telling=np.array(self._telling(), np.int32),
             better=np.array(better, np.int32),
-            expiring=_table(expiring, 3),
-            expiring_start=np.array(expiring_start, np.int32),
+            expiring=_table([*chain(*expiring)], 3),
+            expiring_start=np.cumsum([0, *map(len, expiring)], dtype=np.int32),
             initial=np.array([q in self.transducer.initial for q in range(states)], np.int32),
-            dominated=np.array([windows.dominated(q) for q in range(states)], np.int32),
+            dominated=np.array([steps.dominated(q) for q in range(states)], np.int32),
             indexes=_table(self._indexes.rows(), 4),
-            checked=np.array(windows.checked_columns(), np.int32),
-            local=_table(windows.local_columns(), 2),
+            checked=np.array(checked, np.int32),
+            local=_table(local, 2),
             signature_start=np.zeros(1, np.int32),
             signature_rows=_table([], 6),
             signature_transitions=np.zeros(0, np.int32),
