@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,11 +29,10 @@ from cerflow.engine.recognize.transaction import Changing, StateBefore
 from cerflow.engine.scan.absence import Absence
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
-from cerflow.engine.state.memory import Memory, first_occupied
+from cerflow.engine.state.memory import Memory, first_occupied, whole_graph
 from cerflow.engine.state.room import kept_arrays
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
-from cerflow.engine.state.whole_graph import whole_graph
 from cerflow.engine.tables.event_room import some_events
 
 #: Called with the number of a given row that cannot be used after all.
@@ -82,6 +81,8 @@ class Machine:
         if self.tables.consumes_at_once:
             # They change while events are read.
             self.tables.arrays = self.tables.arrays._replace(options=self.tables.arrays.options.copy())
+        #: Whether it may refuse an event that the checker accepted, since a value that measures a window decreases.
+        self.may_refuse = len(self.tables.arrays.checked) > 0
         self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
         #: The ticks and pauses that are read besides events; None if deadlines do not matter.
         self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
@@ -165,8 +166,8 @@ class Machine:
             if graphs:
                 # Detections of the automaton may lie between those found on columns.
                 found = sum(len(graph.detections) for graph in graphs) + consecutive.count
-                make = partial(_together, graphs, consecutive)
-                consecutive = CountedMatches(found, make, single=True)
+                apart = consecutive
+                consecutive = CountedMatches(found, lambda: in_one_graph([*graphs, apart.graph]), single=True)
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
         return self._take_with_ticks(reading, refuse, self.deadlines)
 
@@ -433,11 +434,6 @@ class Machine:
         """The bytes of the state, and of what the current push has found."""
         return self.memory.bytes + self._beside
 
-    @property
-    def may_refuse(self) -> bool:
-        """Whether it may refuse an event that the checker accepted, since a value that measures a window decreases."""
-        return len(self.tables.arrays.checked) > 0
-
     def may_fail(self, *, strict: bool) -> bool:
         """Whether it may fail after processing some events; ``strict`` says that a refused event is a failure."""
         return (self.may_refuse and strict) or self.tables.asks or bool(self.tables.guessing)
@@ -458,8 +454,8 @@ class Machine:
         machine may, and only once events are prepared. ``strict`` says that a refused event is a failure. Against all
         other failures and interruptions a state of up to ``room`` bytes is copied.
         """
-        always = processed or self.tables.asks or bool(self.tables.guessing) or self.memory.changing <= room
-        self._before = before = StateBefore(self.memory, always=always)
+        self._before = before = StateBefore(self.memory)
+        before.always = processed or self.tables.asks or bool(self.tables.guessing) or before.bytes <= room
         self._strict = strict and self.may_refuse
         self._beside = 0
         return before
@@ -475,10 +471,6 @@ class Machine:
         values = events.columns[:count, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
-
-
-def _together(graphs: Sequence[MatchGraph], others: CountedMatches) -> MatchGraph:
-    return in_one_graph([*graphs, others.graph])
 
 
 def _nobody(_: int) -> None:

@@ -132,6 +132,14 @@ class Plan:
         self.columns = [*self.report.stored, *([SESSION] if self.by_session else [])]
         self.stored = pa.schema([self.read.columns.field(name) for name in self.columns])
         self._tables = self._make()
+        #: Whether every event of the input belongs to the query and is numbered as it comes.
+        self.counts_all = self.streams.position is None
+        #: Whether the query keeps events of the input unchanged, with their numbers in the input.
+        self.keeps_input = self.counts_all and not self.by_session
+        #: Whether the query may read and keep events together with other queries.
+        self.shares_events = self.counts_all and not self._tables.ticking
+        #: The conditions on one event alone in its transitions.
+        self.tests = self._tables.tests
         self._lock = Lock()
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
@@ -155,11 +163,6 @@ class Plan:
     def needs(self) -> frozenset[str]:
         """The columns that recognition and report need; the type of events is among them only if it is read."""
         return self._read | self.report.shown_columns
-
-    @property
-    def tests(self) -> list[Condition]:
-        """The conditions on one event alone in its transitions."""
-        return self._tables.tests
 
     def reading(self, test: Condition) -> frozenset[str]:
         """The columns that a condition on one event reads."""
@@ -208,21 +211,6 @@ class Plan:
             detecting=detects_only(self.select),
             precomputed=self._precomputed,
         )
-
-    @property
-    def counts_all(self) -> bool:
-        """Whether every event of the input belongs to the query and is numbered as it comes."""
-        return self.streams.position is None
-
-    @property
-    def keeps_input(self) -> bool:
-        """Whether the query keeps events of the input unchanged, with their numbers in the input."""
-        return self.counts_all and not self.by_session
-
-    @property
-    def shares_events(self) -> bool:
-        """Whether the query may read and keep events together with other queries."""
-        return self.counts_all and not self._tables.ticking
 
     def _scanned(self, absent: frozenset[str]) -> ScanProgram:
         return scan_program(self._tables, self.keys, self.streams.position, self.evaluation, absent)

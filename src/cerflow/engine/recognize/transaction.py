@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from cerflow.base.array_types import Bytes
+from cerflow.engine.declared_arrays import block_of
 from cerflow.engine.state.memory import Memory
 
 
@@ -39,22 +40,25 @@ class Transaction:
 class StateBefore:
     """A former state of a memory, which kernels change in place: call `leave` before, which keeps it if necessary."""
 
-    def __init__(self, memory: Memory, *, always: bool = False) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._state = memory.state
         self._saved: Bytes | None = None
-        self._always = always
+        #: Whether to keep it anyway.
+        self.always = False
         #: The bytes to keep.
-        self.bytes = memory.changing
+        self.bytes = block_of(memory.state.counters).nbytes
         #: Whether the state has changed and was not kept.
         self.lost = False
 
     def leave(self, *, keep: bool, briefly: bool = True) -> None:
         """Let the state change; unless it is to be kept, here or always, it is lost. See `Memory.saved`."""
-        if keep or self._always:
+        if keep or self.always:
             self._saved = self._memory.saved(briefly=briefly)
         self.lost = self._saved is None
 
     def set_back(self) -> None:
         """Set the memory back, unless the state is lost."""
-        self._memory.set_back(self._state, self._saved)
+        if self._saved is not None:
+            block_of(self._state.counters)[:] = self._saved
+        self._memory.state = self._state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.base import limits
-from cerflow.base.array_types import Bytes, Ints
+from cerflow.base.array_types import Bytes, Ints, Smalls
 from cerflow.engine import layout
 from cerflow.engine.declared_arrays import block_of
 from cerflow.engine.kernels import table as kernels
@@ -16,6 +16,7 @@ from cerflow.engine.state import room as rooms
 from cerflow.engine.state.compact import Used, check_guesses, compacted, in_use, moved, with_few_strings
 from cerflow.engine.state.room import ARRAYS, COMPACTED, grown
 from cerflow.engine.stopping import wait_for
+from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: What is freed and taken again: the reason that it lacks, its room, the counters of those ever taken and of free ones.
@@ -74,7 +75,7 @@ class Memory:
         self._last_request = (-1, -1)
 
     def saved(self, *, briefly: bool = False) -> Bytes:
-        """The bytes of the state that change, for `set_back`; those saved ``briefly`` hold until the next time."""
+        """The bytes of the state that change, for `StateBefore`; those saved ``briefly`` hold until the next time."""
         # Nodes and marks are not among them, as written ones never change.
         self._handed_out, block = self.state.nodes, block_of(self.state.counters)
         if not briefly or len(block) > limits.COPIED_BYTES:
@@ -83,17 +84,6 @@ class Memory:
             self._brief = np.empty_like(block)
         self._brief[:] = block
         return self._brief
-
-    def set_back(self, state: State, saved: Bytes | None) -> None:
-        """Go back to a former state: to the bytes that were saved of it, if it has changed since."""
-        if saved is not None:
-            block_of(state.counters)[:] = saved
-        self.state = state
-
-    @property
-    def changing(self) -> int:
-        """The bytes of the state that `saved` copies."""
-        return block_of(self.state.counters).nbytes
 
     @property
     def bytes(self) -> int:
@@ -322,3 +312,26 @@ def first_occupied(tables: TransducerTables) -> int:
     if tables.transducer.states > layout.STATE_BITS:
         return -1
     return sum(1 << q for q in tables.transducer.initial)
+
+
+def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -> tuple[Ints, Ints, Ints]:
+    """All detections of some events, as `Memory.take_detections` gives them.
+
+    The events have only signatures and positions, and runs are not open before them.
+    """
+    memory = Memory(tables)
+    room = room_for(tables, len(signatures), windowed=False, narrowed=False)
+    events = room._replace(signature=signatures, position=positions)
+    at = 0
+    while True:
+        reason, at = memory.advance(events, at, len(signatures))
+        if reason == layout.DONE:
+            found = memory.take_detections()
+            assert found is not None
+            return found
+        if reason == layout.FULL_NODES:
+            # Keep all nodes, as the detections so far need them.
+            nodes, marks = memory.state.nodes, memory.state.marks
+            memory.state = memory.state._replace(nodes=grown(nodes, 2 * len(nodes)), marks=grown(marks, 2 * len(marks)))
+        else:
+            memory.make_room(reason, events, at)

@@ -32,11 +32,6 @@ class AtomCompiler(Instructions):
             for k, r in enumerate(transducer.registers)
         )
 
-    @property
-    def count(self) -> int:
-        """The number of atoms so far."""
-        return len(self.rows)
-
     def add(self, atom: Condition, places: Places) -> None:
         """Add the row of an atom, tested in a state whose registers begin at the slots ``places``."""
         if isinstance(atom, InWindow) and self._is_scalar(atom.start):

@@ -239,15 +239,14 @@ class TransducerTables:
         for move in self.moves.rows:
             t = move.transition
             self.atoms.move = move.number
-            row = [t.source, move.target, self.label_set(self.moves.marks(t)), int(move.final)]
-            row.append(self.atoms.count)
+            first = len(self.atoms.rows)
             for atom in t.atoms:
                 self.atoms.add(atom, self.slots.at[t.source])
-            compared.append([r for r, a in zip(self.atoms.rows[row[-1] :], t.atoms) if not isinstance(a, InWindow)])
-            row.append(self.atoms.count)
-            before = len(steps.copies), len(steps.steps)
+            compared.append([r for r, a in zip(self.atoms.rows[first:], t.atoms) if not isinstance(a, InWindow)])
+            copies, begin = len(steps.copies), len(steps.steps)
             steps.add(t, move.target)
-            row.extend((before[0], len(steps.copies), before[1], len(steps.steps)))
+            row = [t.source, move.target, self.label_set(self.moves.marks(t)), int(move.final), first]
+            row += [len(self.atoms.rows), copies, len(steps.copies), begin, len(steps.steps)]
             transitions.append(row)
         self.atoms.move = -1
         states = self.transducer.states
