@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.array_types import IntRows, Ints, Mask
@@ -68,7 +69,7 @@ class Deadlines:
     """
 
     #: See `cerflow.engine.recognize.transaction`.
-    changes = ("opened",)
+    changes = ("queues", "_due")
 
     def __init__(self, reader: EventReader, store: EventStore) -> None:
         self._reader = reader
@@ -82,25 +83,15 @@ class Deadlines:
 
     def begin_anew(self) -> None:
         """Forget all events."""
-        self._open = [OpenDeadlines(np.zeros((KEY + self._width, 0), np.int64)) for _ in self._tables.deadlines]
+        #: The opening events for each duration.
+        self.queues = [OpenDeadlines(np.zeros((KEY + self._width, 0), np.int64)) for _ in self._tables.deadlines]
         #: The least measure at which a deadline has passed, None if it is not known.
         self._due: int | None = None
 
     @property
-    def opened(self) -> list[tuple[IntRows, int, int]]:
-        """The opening events for each duration; see `OpenDeadlines`."""
-        return [queue.state for queue in self._open]
-
-    @opened.setter
-    def opened(self, opened: list[tuple[IntRows, int, int]]) -> None:
-        for queue, state in zip(self._open, opened):
-            queue.state = state
-        self._due = None
-
-    @property
     def positions(self) -> Ints:
         """The positions of the opening events, which must be kept; ascending."""
-        return ascending(*(queue.opened[POSITION] for queue in self._open))
+        return ascending(*(queue.opened[POSITION] for queue in self.queues))
 
     @property
     def carried(self) -> int | None:
@@ -108,16 +99,16 @@ class Deadlines:
 
         It is None, too, if no deadline is a duration.
         """
-        if self.prompt or not self._open:
+        if self.prompt or not self.queues:
             return None
-        measures = self._open[0].opened[MEASURE]
+        measures = self.queues[0].opened[MEASURE]
         return int(measures[-1]) if len(measures) else NULL
 
     # -- events ------------------------------------------------------------------------------------------------------
 
     def add(self, events: EventArrays, rows: BatchRows, places: Ints) -> None:
         """Remember events that open deadlines; they are at some ``places`` of the rows."""
-        for k, (queue, window) in enumerate(zip(self._open, self._tables.deadlines)):
+        for k, (queue, window) in enumerate(zip(self.queues, self._tables.deadlines)):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
                 begins = measures(window, rows.at(places[opening]), self._tables.schema)
@@ -171,7 +162,7 @@ class Deadlines:
         """The deadlines of all durations that rows show to have passed, which are open no longer."""
         schema, unit = self._tables.schema, self._reader.unit
         rows, opened, times = [_NOTHING], [np.zeros((KEY + self._width, 0), np.int64)], list[pa.Array]()
-        for queue, window in zip(self._open, self._tables.deadlines):
+        for queue, window in zip(self.queues, self._tables.deadlines):
             edges = bounds(window, whole, schema)
             # Times do not decrease, so those that have passed come first.
             over = queue.take(int(np.searchsorted(queue.opened[MEASURE], edges[-1], "right")))
@@ -200,14 +191,14 @@ class Deadlines:
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
-            self._open[k].add_one(position, now, *words)
+            self.queues[k].add_one(position, now, *words)
             self._due = min(self.due, now + self._sizes[k])
 
     @property
     def due(self) -> int:
         """The least measure of an event that shows a deadline to have passed."""
         if self._due is None:
-            firsts = (queue.first + size for queue, size in zip(self._open, self._sizes) if queue)
+            firsts = (queue.first + size for queue, size in zip(self.queues, self._sizes) if queue)
             self._due = min(firsts, default=_NEVER)
         return self._due
 
@@ -220,7 +211,7 @@ class Deadlines:
         found: dict[tuple[int, ...], dict[int, int]] = {}
         last: dict[tuple[int, ...], int] = {}
         step = units_of_time(self._tables.schema, self._reader.unit)
-        for queue, size in zip(self._open, self._sizes):
+        for queue, size in zip(self.queues, self._sizes):
             count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
             for position, measure, *key in queue.take(count).T.tolist():
                 words = tuple(key)
@@ -237,10 +228,9 @@ class Deadlines:
         schema, unit = self._tables.schema, self._reader.unit
         first = [
             deadlines(window, queue.opened[MEASURE, :1], schema, unit)
-            for window, queue in zip(self._tables.deadlines, self._open)
+            for window, queue in zip(self._tables.deadlines, self.queues)
         ]
-        times = pa.concat_arrays(first) if first else pa.nulls(0)
-        return times.take(pa.array([int(np.argmin(event_times(self._at(times), schema)))]))[0] if len(times) else None
+        return pc.min(pa.concat_arrays(first)) if any(map(len, first)) else None
 
     def _at(self, times: pa.Array) -> BatchRows:
         """Rows with only times."""
@@ -290,7 +280,7 @@ class Deadlines:
         columns = self._columns(self._at(passed.times)) if ticks else events.columns[:0]
         copied = events.columns[reached]
         copied[:, self._tables.arrays.checked] = NULL
-        tick, pause = self._signatures()
+        tick, pause = self.signatures()
         fill = sum(added)
         none = np.zeros(fill, np.int64)
         numbers = (events.position, none[:ticks] - 1, moments.positions, none[: added[2]] - 1)
@@ -308,7 +298,8 @@ class Deadlines:
         )
         return woven, order, moments
 
-    def _signatures(self) -> list[int]:
+    def signatures(self) -> list[int]:
+        """The signatures of ticks and of pauses."""
         known, found = self._things
         if known is self._tables.relevant:
             return found
@@ -324,7 +315,7 @@ class Deadlines:
 
     def renumber(self, texts: Sequence[str]) -> None:
         """Code the partitions of opening events again whose texts had these numbers."""
-        for queue in self._open:
+        for queue in self.queues:
             rows = queue.opened.copy()
             for word, kind in enumerate(self._tables.key_kinds):
                 if kind.coded:
@@ -333,7 +324,7 @@ class Deadlines:
 
     def arrays(self) -> dict[str, Ints]:
         """The arrays that a snapshot holds besides the opening events: their positions, for each deadline."""
-        return {_name(k): queue.opened[POSITION] for k, queue in enumerate(self._open)}
+        return {_name(k): queue.opened[POSITION] for k, queue in enumerate(self.queues)}
 
     def take_over(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> None:
         """Continue from a snapshot with these arrays, and events at the positions ``kept``, whose strings are known.
@@ -341,7 +332,7 @@ class Deadlines:
         Raises `SnapshotError` if the arrays name other events, or are out of order.
         """
         self.begin_anew()
-        for k, (queue, window) in enumerate(zip(self._open, self._tables.deadlines)):
+        for k, (queue, window) in enumerate(zip(self.queues, self._tables.deadlines)):
             positions = arrays.get(_name(k))
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
             assert positions is not None

@@ -237,12 +237,14 @@ class Machine:
         now = single.now(values)
         if deadlines.due <= now:
             # Ticks of the event's own partition come last, and the event stands for their moment.
+            tick, pause = deadlines.signatures()
             for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
                 for time in times:
-                    self._run(single.tick(key, time, pause=False), 1, _nobody, None, parts)
+                    self._run(single.tick(tick, -1, key, time), 1, _nobody, None, parts)
                 if key != words:
                     moments = Moments.of_one(position, single.time(values), next(reversed(times.values())))
-                    self._run(single.tick(key, next(iter(times)), pause=True), 1, _nobody, moments, parts)
+                    pausing = single.tick(pause, Moments.first, key, next(iter(times)))
+                    self._run(pausing, 1, _nobody, moments, parts)
             events = single.read(values, position, satisfied)
         if events is not None and words is not None:
             deadlines.open(int(events.signature[0]), position, now, words)
@@ -441,7 +443,8 @@ class Machine:
     @property
     def parts(self) -> list[Changing]:
         """What changes with the machine, besides the state."""
-        return [self, self.tables.strings, *self._beside_state]
+        queues = () if self.deadlines is None else self.deadlines.queues
+        return [self, self.tables.strings, *self._beside_state, *queues]
 
     @property
     def _beside_state(self) -> list[Deadlines | Sessions]:

@@ -16,6 +16,9 @@ class OpenDeadlines:
     Events are added at the end and removed at the front, so an earlier state is a slice of an array.
     """
 
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("state",)
+
     def __init__(self, opened: IntRows) -> None:
         self.replace(opened)
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.event_tables import from_rows
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
@@ -24,7 +23,6 @@ from cerflow.engine.evaluate.scalar import in_units, plain_type_of, scalar
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.graph import Moments
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
@@ -64,6 +62,7 @@ class SingleEvents:
         words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
         window = tables.transducer.window
         counted_here = tables.partitioned and isinstance(window, CountWindow)
+        #: The units of measures in one unit of the time column.
         self._units = 1
         self._window = None if window is None or counted_here else self._measured(window)
         self.ready = not (
@@ -92,12 +91,7 @@ class SingleEvents:
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
-        #: The tests that hold for ticks and for pauses; the units of measures in one unit of the time column.
-        self._things: list[frozenset[int]] = []
         if self.ready and tables.ticking:
-            nothing = dict.fromkeys(schema.columns.names)
-            things = [{**nothing, self._type: test.type} for test in (TICK, PAUSE)]
-            self._things = [self._satisfied(thing, evaluation.texts.of(thing)) for thing in things]
             self._units = units_of_time(schema, unit)
         room = {"events": 1, "key words": max(1, len(keys)), "columns": max(1, len(tables.columns))}
         self._events = empty_arrays(EventArrays, room)
@@ -182,13 +176,11 @@ class SingleEvents:
         assert self.time_column is not None
         return pa.array([values[self.time_column]], self._schema.columns.field(self.time_column).type)
 
-    def tick(self, words: tuple[int, ...], time: int, *, pause: bool) -> EventArrays:
+    def tick(self, signature: int, position: int, words: tuple[int, ...], time: int) -> EventArrays:
         """A tick of a partition at a time, as the column has it, or the pause after it; valid until the next call."""
         assert self.time_column is not None
         events = self._events
-        thing = self._things[pause]
-        events.signature[0] = self.tables.signature(thing)
-        events.position[0] = Moments.first if pause else -1
+        events.signature[0], events.position[0] = signature, position
         events.measure[0], events.bound[0] = NOT_BEGUN, NO_BOUND
         events.keys[0] = words
         # Only columns that measure time have values.
@@ -257,7 +249,7 @@ class SingleEvents:
             # An event without a measure cannot begin or end a complex event, nor end a window.
             events.measure[0] = NOT_BEGUN if value is None else value
             events.bound[0] = NO_BOUND if value is None else _bound(value, size)
-        elif self._things:
+        elif self.tables.ticking:
             events.measure[0] = 0
         return events
 
