@@ -317,29 +317,32 @@ def operands(condition: Condition, connectives: type | UnionType) -> list[Condit
 def combined(
     condition: Condition,
     atom: Callable[[Condition, bool], R],
-    join: Callable[[type[And | Or], R, R], R],
+    join: Callable[[type[And | Or], list[R]], R],
     atomic: Callable[[Condition, bool], bool] = lambda current, _: not isinstance(current, And | Or | Not),
 ) -> R:
     """Compute a value for what AND, OR and NOT combine, bottom-up.
 
     NOT is pushed inwards: the atoms come with False below an odd number of NOTs, where AND and OR change places.
-    ``atomic`` says what else is an atom.
+    ``join`` gets the values of all that nested ANDs combine, or nested ORs. ``atomic`` says what else is an atom.
     """
     done: list[R] = []
-    stack: list[tuple[Condition, bool, type[And | Or] | None]] = [(condition, True, None)]
+    # With the AND or OR around each; None joins the values from some place on.
+    stack: list[tuple[Condition | None, bool, type[And | Or] | None, int]] = [(condition, True, None, 0)]
     while stack:
-        current, positive, ready = stack.pop()
-        if ready is not None:
-            right, left = done.pop(), done.pop()
-            done.append(join(ready, left, right))
+        current, positive, around, begin = stack.pop()
+        if current is None:
+            assert around is not None
+            done[begin:] = [join(around, done[begin:])]
         elif atomic(current, positive):
             done.append(atom(current, positive))
         elif isinstance(current, Not):
-            stack.append((current.operand, not positive, None))
+            stack.append((current.operand, not positive, around, 0))
         else:
             assert isinstance(current, And | Or)
             sign: type[And | Or] = And if isinstance(current, And) == positive else Or
-            stack += [(current, positive, sign), (current.right, positive, None), (current.left, positive, None)]
+            if sign is not around:
+                stack.append((None, True, sign, len(done)))
+            stack += [(current.right, positive, sign, 0), (current.left, positive, sign, 0)]
     return done[0]
 
 

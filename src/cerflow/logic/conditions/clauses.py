@@ -8,7 +8,8 @@ clause with several atoms is a choice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import reduce
+from itertools import chain
 
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
@@ -19,7 +20,6 @@ from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.evaluate import constant_value
 
 Clause = tuple[Condition, ...]
-T = TypeVar("T")
 
 
 def clauses(
@@ -31,8 +31,10 @@ def clauses(
     `UnsupportedQueryError` if the form grows beyond ``most`` atoms (``limits.CLAUSE_ATOMS`` unless given).
     """
 
-    def join(sign: type[And | Or], left: list[Clause], right: list[Clause]) -> list[Clause]:
-        return _extended(left, right) if sign is And else _choice(left, right, condition, most)
+    def join(sign: type[And | Or], parts: list[list[Clause]]) -> list[Clause]:
+        if sign is And:
+            return [*chain(*parts)]
+        return reduce(lambda left, right: _choice(left, right, condition, most), parts)
 
     def leaf(atom: Condition, positive: bool) -> list[Clause]:
         return [(_said(atom, positive),)]
@@ -59,14 +61,9 @@ def _operands(condition: Condition, sign: type[And | Or], below_not: type[And | 
     return combined(
         condition,
         lambda atom, positive: [_said(atom, positive)],
-        lambda _, left, right: _extended(left, right),
+        lambda _, parts: [*chain(*parts)],
         lambda current, positive: not isinstance(current, Not | (sign if positive else below_not)),
     )
-
-
-def _extended(left: list[T], right: list[T]) -> list[T]:
-    left += right  # a copy for every AND would take quadratic time
-    return left
 
 
 def _said(atom: Condition, positive: bool) -> Condition:

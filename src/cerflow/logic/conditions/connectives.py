@@ -74,7 +74,7 @@ def with_atoms(condition: c.Condition, change: Callable[[c.Condition], c.Conditi
 def asked(
     condition: c.Condition,
     atom: Callable[[c.Condition, bool, bool], R],
-    join: Callable[[type[c.And | c.Or], R, R], R],
+    join: Callable[[type[c.And | c.Or], list[R]], R],
     wanted: bool = True,
     or_unknown: bool = False,
 ) -> R:

@@ -8,8 +8,9 @@ left is satisfied by more events, never by fewer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from cerflow.base import limits
@@ -21,15 +22,15 @@ from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
 def is_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is true."""
-    return _closed(asked(condition, _leaf, _Open.of))
+    return asked(condition, _leaf, _joined)
 
 
 def is_not_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is false or unknown."""
-    return _closed(asked(condition, _leaf, _Open.of, wanted=False, or_unknown=True))
+    return asked(condition, _leaf, _joined, wanted=False, or_unknown=True)
 
 
-def _leaf(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition | _Open:
+def _leaf(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
     match atom:
         case c.Constant(value):
             return c.Constant(value == wanted)
@@ -72,7 +73,7 @@ def translated(proposition: c.Condition, leaf: Callable[[c.Condition], Any]) -> 
     return c.combined(
         proposition,
         lambda current, _: leaf(current),
-        lambda join, left, right: left & right if join is c.And else left | right,
+        lambda join, parts: reduce(and_ if join is c.And else or_, parts),
         _is_leaf,
     )
 
@@ -84,38 +85,10 @@ def _is_leaf(proposition: c.Condition, _: bool) -> bool:
 def substituted(proposition: c.Condition, replacement: Callable[[c.Condition], c.Condition]) -> c.Condition:
     """The proposition with other propositions in the place of its leaves, simplified."""
 
-    def changed(leaf: c.Condition, _: bool) -> c.Condition | _Open:
+    def changed(leaf: c.Condition, _: bool) -> c.Condition:
         return leaf if isinstance(leaf, c.Constant) else replacement(leaf)
 
-    return _closed(c.combined(proposition, changed, _Open.of, _is_leaf))
-
-
-@dataclass(frozen=True)
-class _Open:
-    """A conjunction or disjunction that grows, so that a long one is simplified only once."""
-
-    join: type[c.And | c.Or]
-    parts: list[c.Condition]
-
-    @classmethod
-    def of(cls, join: type[c.And | c.Or], left: c.Condition | _Open, right: c.Condition | _Open) -> _Open:
-        """Both sides joined; the left one is extended in place if it has the same join."""
-        if isinstance(left, _Open) and left.join is join:
-            whole = left
-        else:
-            whole = cls(join, [_closed(left)])
-        whole.parts.extend(right.parts if isinstance(right, _Open) and right.join is join else [_closed(right)])
-        return whole
-
-
-def _closed(proposition: c.Condition | _Open) -> c.Condition:
-    if not isinstance(proposition, _Open):
-        return proposition
-    return (
-        simplified_conjunction(proposition.parts)
-        if proposition.join is c.And
-        else simplified_disjunction(proposition.parts)
-    )
+    return c.combined(proposition, changed, _joined, _is_leaf)
 
 
 def weakened(proposition: c.Condition, decidable: Callable[[c.Condition], bool]) -> c.Condition:
@@ -125,17 +98,16 @@ def weakened(proposition: c.Condition, decidable: Callable[[c.Condition], bool])
 
 def simplified_conjunction(parts: Sequence[c.Condition]) -> c.Condition:
     """The conjunction, simplified: leaves that a part decides are replaced in all other parts."""
-    return _joined(parts, c.And, TRUE, FALSE)
+    return _joined(c.And, parts)
 
 
 def simplified_disjunction(parts: Sequence[c.Condition]) -> c.Condition:
     """The disjunction, simplified alike; alternatives that imply others are left out."""
-    return _joined(parts, c.Or, FALSE, TRUE)
+    return _joined(c.Or, parts)
 
 
-def _joined(
-    parts: Sequence[c.Condition], join: type[c.And | c.Or], neutral: c.Constant, absorbing: c.Constant
-) -> c.Condition:
+def _joined(join: type[c.And | c.Or], parts: Sequence[c.Condition]) -> c.Condition:
+    neutral, absorbing = (TRUE, FALSE) if join is c.And else (FALSE, TRUE)
     joined = list(dict.fromkeys(p for part in parts for p in c.operands(part, join) if p != neutral))
     if absorbing in joined:
         return absorbing
@@ -153,7 +125,7 @@ def _joined(
         if settled and len(own := leaves_of(p)) <= limits.SIMPLIFIED_LEAVES and any(leaf in settled for leaf in own)
     }
     if changed:
-        return _joined([changed.get(p, p) for p in joined], join, neutral, absorbing)
+        return _joined(join, [changed.get(p, p) for p in joined])
     joined = _needed(joined, c.And if join is c.Or else c.Or)
     return reduce(join, joined) if joined else neutral
 

@@ -193,16 +193,12 @@ def as_language_condition(test: c.Condition) -> c.Condition:
     """
     if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
         raise UnsupportedQueryError(f"{show(test)} is not a condition on one event")
-    return asked(test, _said, _join)
-
-
-def _join(sign: type[c.And | c.Or], left: c.Condition, right: c.Condition) -> c.Condition:
-    return sign(left, right)
+    return asked(test, _said, reduce)
 
 
 def _said(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
     if or_unknown and isinstance(atom, c.In | c.Between):
-        return asked(spelled_out(atom), _said, _join, wanted, or_unknown)
+        return asked(spelled_out(atom), _said, reduce, wanted, or_unknown)
     said = atom if wanted else c.Not(atom)
     unknown = _unknown(atom) if or_unknown else None
     return said if unknown is None else c.Or(said, unknown)

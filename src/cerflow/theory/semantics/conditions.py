@@ -146,7 +146,7 @@ def satisfies(condition: c.Condition, events_of: EventsOf) -> bool:
     events of xi, so it does not hold without events. All other labels of c have one event each.
     ``NOT SOME x1, …, xn: c`` is the atom NOT c: for every choice c is false, and not unknown.
     """
-    return c.combined(condition, lambda atom, positive: _holds(atom, not positive, events_of), _both_or_either)
+    return c.combined(condition, lambda atom, positive: _holds(atom, not positive, events_of), _all_or_any)
 
 
 def satisfies_with_registers(condition: c.Condition, current: Event, registers: Mapping[str, Event]) -> bool:
@@ -162,11 +162,11 @@ def satisfies_with_registers(condition: c.Condition, current: Event, registers: 
         value = value_of(atom, single, lambda _: ()) if all(r in registers for r in read) else False
         return value is not None and bool(value) == positive
 
-    return c.combined(condition, holds, _both_or_either)
+    return c.combined(condition, holds, _all_or_any)
 
 
-def _both_or_either(join: type[c.And | c.Or], left: bool, right: bool) -> bool:
-    return left and right if join is c.And else left or right
+def _all_or_any(join: type[c.And | c.Or], truths: list[bool]) -> bool:
+    return all(truths) if join is c.And else any(truths)
 
 
 def _holds(atom: c.Condition, negated: bool, events_of: EventsOf) -> bool:
