@@ -39,10 +39,9 @@ from cerflow.base.errors import (
 )
 from cerflow.base.later import SecondNames, imported_later
 from cerflow.base.schema import Schema
-from cerflow.language.parser import parse_formula
+from cerflow.language.parser import parse_formula, parse_sremo
 from cerflow.language.predicates.decorator import predicate
 from cerflow.language.predicates.registry import registered_predicates, unregister_predicate
-from cerflow.language.sremo_parser import parse_sremo
 
 if TYPE_CHECKING:
     from cerflow import automata

@@ -61,8 +61,7 @@ from cerflow.builder import (
     value,
     window,
 )
-from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query
-from cerflow.language.sremo_parser import parse_sremo
+from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query, parse_sremo
 
 x, y, r = label("x"), label("y"), label("r")
 A, B, C = event("A"), event("B"), event("C")

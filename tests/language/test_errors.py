@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.base.errors import QueryError, QuerySyntaxError
-from cerflow.language.parser import parse_condition, parse_formula, parse_query
-from cerflow.language.sremo_parser import parse_sremo
+from cerflow.language.parser import parse_condition, parse_formula, parse_query, parse_sremo
 
 
 def error_of(text: str, parse: object = parse_formula) -> QuerySyntaxError | QueryError:

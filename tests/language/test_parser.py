@@ -11,7 +11,7 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.node import walk
-from cerflow.language.parser import _grammar, parse_formula, parse_query
+from cerflow.language.parser import _CEQL, _grammar, parse_formula, parse_query
 from support.conditions import attribute, compare
 
 A, B, C, D = (f.EventType(name) for name in "ABCD")
@@ -277,7 +277,7 @@ def test_large_formulas_are_read_without_recursion(text: str) -> None:
 
 def test_every_rule_has_its_callback() -> None:
     # A rule without one would become a tree of Lark instead of ours.
-    lark = _grammar()
+    lark = _grammar(_CEQL)
     builder = lark.options.transformer
     for rule in lark.rules:
         name = rule.alias or str(rule.origin.name)

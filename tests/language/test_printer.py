@@ -12,9 +12,8 @@ from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
 from cerflow.language.node import Node
-from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query
+from cerflow.language.parser import parse_condition, parse_expression, parse_formula, parse_query, parse_sremo
 from cerflow.language.printer import _WRITERS, show
-from cerflow.language.sremo_parser import parse_sremo
 from support.generators.syntax import (
     conditions,
     expressions,

@@ -9,7 +9,7 @@ from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
-from cerflow.language.sremo_parser import _grammar, parse_sremo
+from cerflow.language.parser import parse_sremo
 
 T = r.Terminal(c.Constant(True))
 
@@ -112,12 +112,3 @@ def test_large_expressions_are_read() -> None:
     parse_sremo(" . ".join(["[a > 1] MARK"] * 1000))
     parse_sremo("(" * 200 + "[a > 1]" + ")" * 200)
     parse_sremo("!" * 1000 + "[TRUE]" + "*" * 1000)
-
-
-def test_every_rule_has_its_callback() -> None:
-    lark = _grammar()
-    builder = lark.options.transformer
-    for rule in lark.rules:
-        name = rule.alias or str(rule.origin.name)
-        passes = rule.options.expand1 and len(rule.expansion) == 1 and not rule.alias
-        assert passes or name.startswith("_") or callable(getattr(builder, name, None)), name

@@ -72,10 +72,10 @@ def test_what_others_have_put_there_is_not_executed(tmp_path):
 
     expected = said()
     kept = [file.name for file in tmp_path.glob("*.json")]
-    assert sorted(name.split("-")[0] for name in kept) == ["ceql", "sremo"]
+    assert sorted(name.split("-")[0] for name in kept) == ["ceql", "ceql"]
     planted = pickle.dumps(Planted(tmp_path / "executed"))
     version = f"{sys.version_info.major}{sys.version_info.minor}"
-    for name in [*kept, f"ceql-{version}.tables", f"sremo-{version}.tables"]:
+    for name in [*kept, f"ceql-{version}.tables"]:
         (tmp_path / name).write_bytes(planted)
     assert said() == expected
     assert not (tmp_path / "executed").exists()

@@ -22,9 +22,8 @@ from cerflow.base.schema import Schema
 from cerflow.base.units import TimeUnit
 from cerflow.language.formula import DurationWindow, Strategy
 from cerflow.language.node import walk
-from cerflow.language.parser import parse_query
+from cerflow.language.parser import parse_query, parse_sremo
 from cerflow.language.printer import show
-from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.analysis.columns import attributes_in, columns_named
 from cerflow.logic.analysis.types import check_types
 from cerflow.logic.rewriting.rebuild import labels_beside_types

@@ -1,29 +1,31 @@
-"""CEQL (spec §2 to §4): text to formulas, conditions and queries."""
+"""CEQL (spec §2 to §4) and SREMO (spec §5): text to formulas, conditions, queries and expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from collections.abc import Sequence as Several
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.language import formula as f
 from cerflow.language import select as s
+from cerflow.language import sremo as r
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
-from cerflow.language.grammar.condition_tree import positive_integer
+from cerflow.language.grammar.condition_tree import ConditionBuilder, positive_integer
 from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
-from cerflow.language.node import transform
-from cerflow.language.sremo import Regular, names_told_apart
-from cerflow.language.sremo_parser import SremoBuilder, operator_rule
+from cerflow.language.node import Node, transform
 
 if TYPE_CHECKING:
     from lark import Lark
+
+
+#: What a text of CEQL may be that is not a program, in which a ";" is not always an operator.
+_CEQL = ("query_alone", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
 
 
 def parse_query(text: str) -> s.Select:
@@ -32,12 +34,12 @@ def parse_query(text: str) -> s.Select:
     Raises `QuerySyntaxError` if the text is not in the language, and `QueryError` if it calls an unknown function or
     has an invalid regular expression; both with the position in the text.
     """
-    return parse_from(_grammar(), text, "query_alone", s.Select)
+    return parse_from(_grammar(_CEQL), text, "query_alone", s.Select)
 
 
 def parse_statements(text: str) -> s.Statements:
     """Read definitions and a query, ``DEFINE … AS SELECT … ; SELECT …`` (spec §10); errors as for `parse_query`."""
-    return parse_from(_grammar_of_statements(), text, "statements", s.Statements)
+    return parse_from(_grammar(("statements",)), text, "statements", s.Statements)
 
 
 def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
@@ -65,7 +67,7 @@ def _parse_duration(text: str) -> int:
 
 def parse_formula(text: str) -> f.Formula:
     """Read a formula (spec §2), perhaps after ``DEFINE kind AS condition;``; errors as for `parse_query`."""
-    return parse_from(_grammar(), text, "formula_alone", f.Formula)
+    return parse_from(_grammar(_CEQL), text, "formula_alone", f.Formula)
 
 
 def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
@@ -73,67 +75,95 @@ def parse_condition(text: str, *, bare_attributes: bool = False) -> Condition:
 
     With ``bare_attributes`` attributes need no label, as inside ``x[…]``.
     """
-    return parse_from(_grammar(), text, "condition_inside" if bare_attributes else "condition_alone", Condition)
+    return parse_from(_grammar(_CEQL), text, "condition_inside" if bare_attributes else "condition_alone", Condition)
 
 
 def parse_expression(text: str, *, bare_attributes: bool = False) -> Expression:
     """Read a value such as ``x.price * 2`` (spec §3); otherwise as `parse_condition`."""
-    return parse_from(_grammar(), text, "value_inside" if bare_attributes else "value_alone", Expression)
+    return parse_from(_grammar(_CEQL), text, "value_inside" if bare_attributes else "value_alone", Expression)
+
+
+def parse_sremo(text: str) -> r.Sremo:
+    """Read an expression such as ``[type = 'T'] MARK INTO r . [value > r.value] AS high`` (spec §5).
+
+    Errors as for `parse_query`.
+    """
+    return r.names_told_apart(read_sremo(text))
+
+
+def read_sremo(text: str) -> r.Sremo:
+    """The same for a part of an expression: which of its names are registers is not known yet."""
+    return parse_from(_grammar(("sremo_alone",)), text, "sremo_alone", r.Sremo)
 
 
 @cache
-def _grammar() -> Lark:
+def _grammar(starts: Sequence[str]) -> Lark:
     from cerflow.language.grammar.kept_parsers import load_grammar
 
-    starts = ("query_alone", "formula_alone", "condition_alone", "condition_inside", "value_alone", "value_inside")
-    return load_grammar("ceql", starts, _CeqlBuilder())
+    return load_grammar(starts, _CeqlBuilder())
 
 
-@cache
-def _grammar_of_statements() -> Lark:
-    from cerflow.language.grammar.kept_parsers import load_grammar
-
-    # Apart from the others, in whose texts a ";" is always an operator.
-    return load_grammar("ceql", ["statements"], _CeqlBuilder())
+_Callback: TypeAlias = "Callable[[_CeqlBuilder, Sequence[Piece]], Parsed]"
 
 
-def _clause(name: str) -> Callable[[_CeqlBuilder, Several[Piece]], Parsed]:
+def _operator(cls: type[Node]) -> _Callback:
+    """The callback of a rule for an operator whose tree consists of what the rule consists of."""
+    return lambda self, children: self.settled(children, cls, *self.values(children))
+
+
+def _of_several(cls: type[r.Sremo]) -> _Callback:
+    return lambda self, children: self.settled(children, cls, tuple(self.values(children)))
+
+
+def _clause(name: str) -> _Callback:
     """The callback of a clause with one part, by the name of its field in the query."""
-    return lambda self, children: self.part(children, {name: self.parts(children)[0].value})
+    return lambda self, children: self.part(children, {name: self.values(children)[0]})
 
 
-class _CeqlBuilder(SremoBuilder):
-    """Callbacks for `ceql.lark`."""
+class _CeqlBuilder(ConditionBuilder):
+    """Callbacks for `ceql.lark` and `sremo.lark`."""
 
-    within, unless, without = operator_rule(f.Within), operator_rule(f.Unless), operator_rule(f.Without)
-    not_followed_by, start = operator_rule(f.NotFollowedBy), operator_rule(f.Start)
-    disjunction, all_, intersection = operator_rule(f.Disjunction), operator_rule(f.All), operator_rule(f.Conjunction)
-    strict_sequence, sequence = operator_rule(f.StrictSequence), operator_rule(f.Sequence)
-    as_, rename, any_event = operator_rule(f.As), operator_rule(f.Rename), operator_rule(f.AnyEvent)
-    definition = operator_rule(s.Definition)
-    iteration, strict_iteration = operator_rule(f.Iteration), operator_rule(f.StrictIteration)
+    within, unless, without = _operator(f.Within), _operator(f.Unless), _operator(f.Without)
+    not_followed_by, start = _operator(f.NotFollowedBy), _operator(f.Start)
+    disjunction, all_, intersection = _operator(f.Disjunction), _operator(f.All), _operator(f.Conjunction)
+    strict_sequence, sequence = _operator(f.StrictSequence), _operator(f.Sequence)
+    as_, rename, any_event = _operator(f.As), _operator(f.Rename), _operator(f.AnyEvent)
+    definition = _operator(s.Definition)
+    iteration, strict_iteration = _operator(f.Iteration), _operator(f.StrictIteration)
+
+    epsilon, empty = _operator(r.Epsilon), _operator(r.Empty)
+    concatenation, alternation = _operator(r.Concatenation), _operator(r.Alternation)
+    joint, complement, windowed = _operator(r.Intersection), _operator(r.Complement), _operator(r.Windowed)
+    star, plus, at_most_once = _operator(r.Star), _operator(r.Plus), _operator(r.Optional)
+    any_match, next_match, unordered = _of_several(r.AnyMatch), _of_several(r.NextMatch), _of_several(r.Unordered)
+
+    @staticmethod
+    def settled(children: Sequence[Piece], cls: Any, *values: Any, **named: Any) -> Parsed:
+        """A part for a formula or expression: attributes of conditions inside are settled, so their marks end here."""
+        span = span_of(*children)
+        return Parsed(cls(*values, **named, span=span), span.start, span.end)
 
     # -- texts that are not queries
 
-    def formula_alone(self, children: Several[Piece]) -> Parsed:
+    def formula_alone(self, children: Sequence[Piece]) -> Parsed:
         *kinds, formula = self.parts(children)
         return replace(formula, value=with_kinds(formula.value, self._kinds(kinds)))
 
-    def condition_alone(self, children: Several[Piece]) -> Parsed:
+    def condition_alone(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, self.condition(self.closed(self.parts(children)[0])))
 
-    def condition_inside(self, children: Several[Piece]) -> Parsed:
+    def condition_inside(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, self.condition_at_hand(self.parts(children)[0]))
 
-    def value_alone(self, children: Several[Piece]) -> Parsed:
+    def value_alone(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, self.value(self.closed(self.parts(children)[0])))
 
-    def value_inside(self, children: Several[Piece]) -> Parsed:
+    def value_inside(self, children: Sequence[Piece]) -> Parsed:
         (part,) = self.parts(children)
         self.no_truth_in(part)
         return self.part(children, self.value(part))
 
-    def kinds(self, children: Several[Piece]) -> Parsed:
+    def kinds(self, children: Sequence[Piece]) -> Parsed:
         """``DEFINE name AS condition, name AS condition``: the names and conditions as they are written."""
         parts = self.parts(children)
         found = []
@@ -145,12 +175,12 @@ class _CeqlBuilder(SremoBuilder):
         span = span_of(*children)
         return Parsed(found, span.start, span.end)
 
-    def above(self, children: Several[Piece]) -> Parsed:
+    def above(self, children: Sequence[Piece]) -> Parsed:
         parts = self.parts(children)
         return replace(parts[-1], value=[one for part in parts for one in part.value])
 
     @staticmethod
-    def _kinds(parts: Several[Parsed], known: Mapping[str, Condition] | None = None) -> dict[str, Condition]:
+    def _kinds(parts: Sequence[Parsed], known: Mapping[str, Condition] | None = None) -> dict[str, Condition]:
         """The conditions of the kinds that the parts and those above them define, with kinds above written out."""
         kinds = dict(known or {})
         for name, span, condition in (one for part in parts for one in part.value):
@@ -160,36 +190,30 @@ class _CeqlBuilder(SremoBuilder):
 
     # -- formulas
 
-    def event_type(self, children: Several[Piece]) -> Parsed:
-        *stream, name = self.parts(children)
-        return self.make(children, f.EventType, name.value, stream[0].value if stream else None)
+    def event_type(self, children: Sequence[Piece]) -> Parsed:
+        *stream, name = self.values(children)
+        return self.make(children, f.EventType, name, *stream)
 
-    def not_event(self, children: Several[Piece]) -> Parsed:
-        event, *condition = self.parts(children)
-        return self.make(
-            children, f.NotEvent, event.value, self.condition(self.closed(condition[0])) if condition else None
-        )
+    def not_event(self, children: Sequence[Piece]) -> Parsed:
+        event, *conditions = self.parts(children)
+        return self.make(children, f.NotEvent, event.value, *(self.condition(self.closed(c)) for c in conditions))
 
-    def filter(self, children: Several[Piece]) -> Parsed:
+    def filter(self, children: Sequence[Piece]) -> Parsed:
         operand, condition = self.parts(children)
         return self.settled(children, f.Filter, operand.value, self.condition(self.closed(condition)))
 
-    def repetition(self, children: Several[Piece]) -> Parsed:
+    def repetition(self, children: Sequence[Piece]) -> Parsed:
         """``φ?``, ``φ{2,3}`` and ``φ:{2,3}``."""
         operand, *times = self.parts(children)
         least, most = times[0].value if times else (0, 1)
         return self.settled(children, f.Repetition, operand.value, least, most, children[1] == ":{")
 
-    optional = strict_repetition = repetition
-
-    def exactly(self, children: Several[Piece]) -> Parsed:
+    def times(self, children: Sequence[Piece]) -> Parsed:
         """``2``, ``2,``, ``,3`` and ``2,3``: the least and the greatest number of times."""
         least, most = (None if child == "," else _times(child) for child in (children[0], children[-1]))
         return self.part(children, (least or 0, most))
 
-    at_least = between_times = at_most = exactly
-
-    def automaton(self, children: Several[Piece]) -> Parsed:
+    def automaton(self, children: Sequence[Piece]) -> Parsed:
         """``AUTOMATON 'JSON'``."""
         text, span = str(children[1])[1:-1].replace("''", "'"), span_of(*children)
         try:
@@ -200,32 +224,51 @@ class _CeqlBuilder(SremoBuilder):
         # Places within a condition are none of the query.
         return self.part(children, transform(read, lambda current: replace(current, span=span)))
 
-    def regular(self, children: Several[Piece]) -> Parsed:
+    def regular(self, children: Sequence[Piece]) -> Parsed:
         """``SREMO(e)``, the registers of which are known now."""
-        part = self.operator(children, Regular)
-        part.value = names_told_apart(part.value)
+        part = self.settled(children, r.Regular, *self.values(children))
+        part.value = r.names_told_apart(part.value)
         return part
 
-    def selection(self, children: Several[Piece]) -> Parsed:
-        *by, operand = self.parts(children)
-        return self.settled(
-            children, f.Selection, _strategy(children[0]), operand.value, *(labels.value for labels in by)
-        )
+    def selection(self, children: Sequence[Piece]) -> Parsed:
+        *by, operand = self.values(children)
+        return self.settled(children, f.Selection, _strategy(children[0]), operand, *by)
 
-    selection_by = selection
-
-    def compared(self, children: Several[Piece]) -> Parsed:
+    def compared(self, children: Sequence[Piece]) -> Parsed:
         return self.part(
             children, tuple(LabelReference(p.value, span=Span(p.start_pos, p.end_pos)) for p in self.parts(children))
         )
 
-    def project(self, children: Several[Piece]) -> Parsed:
-        *labels, operand = self.parts(children)
-        return self.settled(children, f.Project, tuple(label.value for label in labels), operand.value)
+    def project(self, children: Sequence[Piece]) -> Parsed:
+        *labels, operand = self.values(children)
+        return self.settled(children, f.Project, tuple(labels), operand)
+
+    # -- expressions of SREMO
+
+    # A rule of its own, so that the comma after a register is not the one after any other name.
+    register = ConditionBuilder.name
+
+    def sremo_alone(self, children: Sequence[Piece]) -> Parsed:
+        return self.parts(children)[0]
+
+    def terminal(self, children: Sequence[Piece]) -> Parsed:
+        """``[c] AS label INTO registers``."""
+        condition, *rest = self.parts(children)
+        self.no_bracket_in(condition)
+        # The event read is the current one, so attributes need no label here.
+        read = self.condition_at_hand(condition)
+        return self.settled(children, r.Terminal, read, **dict(part.value for part in rest))
+
+    def mark(self, children: Sequence[Piece]) -> Parsed:
+        """``MARK`` or ``AS label``."""
+        return self.part(children, ("label", *(self.values(children) or (r.MARK,))))
+
+    def into(self, children: Sequence[Piece]) -> Parsed:
+        return self.part(children, ("registers", tuple(self.values(children))))
 
     # -- queries
 
-    def statements(self, children: Several[Piece]) -> Parsed:
+    def statements(self, children: Sequence[Piece]) -> Parsed:
         *above, query = self.parts(children)
         kinds: dict[str, Condition] = {}
         definitions: dict[str, s.Definition] = {}
@@ -239,51 +282,50 @@ class _CeqlBuilder(SremoBuilder):
                 refuse_twice(name, definitions, span)
         return self.make(children, s.Statements, tuple(definitions.values()), with_kinds(query.value, kinds))
 
-    def query_alone(self, children: Several[Piece]) -> Parsed:
+    def query_alone(self, children: Sequence[Piece]) -> Parsed:
         *kinds, query = self.parts(children)
         return self.part(children, with_kinds(query.value, self._kinds(kinds)))
 
-    def query(self, children: Several[Piece]) -> Parsed:
+    def query(self, children: Sequence[Piece]) -> Parsed:
         # Every clause comes as its fields of Select with their values, the formula as itself.
         clauses: dict[str, Any] = {}
         for part in self.parts(children):
             clauses.update(part.value if isinstance(part.value, dict) else {"formula": part.value})
         return self.part(children, s.Select(**clauses, span=span_of(*children)))
 
-    def strategy(self, children: Several[Piece]) -> Parsed:
-        by = [part.value for part in self.parts(children)]
-        return self.part(children, {"strategy": _strategy(children[0]), "by": by[0] if by else ()})
+    def strategy(self, children: Sequence[Piece]) -> Parsed:
+        return self.part(children, dict(zip(("strategy", "by"), (_strategy(children[0]), *self.values(children)))))
 
-    def everything(self, children: Several[Piece]) -> Parsed:
-        parts = self.parts(children)
-        for part in parts:
+    def everything(self, children: Sequence[Piece]) -> Parsed:
+        for part in self.parts(children):
             if isinstance(part.value, s.LabelItem):
                 raise QuerySyntaxError(
                     f"* reports all labels, so only values may accompany it, not the label '{part.value.label}'",
                     span=span_of(part),
                 )
-        return self._projection(children, s.ProjectionKind.ALL, tuple(part.value for part in parts))
+        return self._projection(children, s.ProjectionKind.ALL)
 
-    def nothing(self, children: Several[Piece]) -> Parsed:
+    def nothing(self, children: Sequence[Piece]) -> Parsed:
         return self._projection(children, s.ProjectionKind.NONE)
 
-    def items(self, children: Several[Piece]) -> Parsed:
-        return self._projection(children, s.ProjectionKind.ITEMS, tuple(part.value for part in self.parts(children)))
+    def items(self, children: Sequence[Piece]) -> Parsed:
+        return self._projection(children, s.ProjectionKind.ITEMS)
 
-    def _projection(self, children: Several[Piece], *values: Any) -> Parsed:
-        return self.part(children, {"projection": s.Projection(*values, span=span_of(*children))})
+    def _projection(self, children: Sequence[Piece], kind: s.ProjectionKind) -> Parsed:
+        shown = s.Projection(kind, tuple(self.values(children)), span=span_of(*children))
+        return self.part(children, {"projection": shown})
 
-    def label_item(self, children: Several[Piece]) -> Parsed:
-        label, *attributes = self.parts(children)
-        return self.make(children, s.LabelItem, label.value, tuple(a.value for a in attributes) or None)
+    def label_item(self, children: Sequence[Piece]) -> Parsed:
+        label, *attributes = self.values(children)
+        return self.make(children, s.LabelItem, label, tuple(attributes))
 
-    def expression_item(self, children: Several[Piece]) -> Parsed:
+    def expression_item(self, children: Sequence[Piece]) -> Parsed:
         given, name = self.parts(children)
         self.no_bracket_in(self.closed(given), "a computed column")
         expression = TruthValue(given.value) if isinstance(given.value, Condition) else given.value
         return self.make(children, s.ExpressionItem, expression, name.value)
 
-    def unnamed_item(self, children: Several[Piece]) -> Parsed:
+    def unnamed_item(self, children: Sequence[Piece]) -> Parsed:
         """A label, or a value without AS, which has a name of its own if it is an attribute or an aggregate of one."""
         (given,) = self.parts(children)
         value = given.value
@@ -297,7 +339,7 @@ class _CeqlBuilder(SremoBuilder):
             )
         return self.make(children, s.ExpressionItem, value, name)
 
-    def count_item(self, children: Several[Piece]) -> Parsed:
+    def count_item(self, children: Sequence[Piece]) -> Parsed:
         function, *name = self.parts(children)
         if function.value.lower() != "count":
             raise QuerySyntaxError(
@@ -305,24 +347,23 @@ class _CeqlBuilder(SremoBuilder):
             )
         return self.make(children, s.CountItem, name[0].value if name else "count")
 
-    def streams(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, {"streams": tuple(part.value for part in self.parts(children))})
+    def streams(self, children: Sequence[Piece]) -> Parsed:
+        return self.part(children, {"streams": tuple(self.values(children))})
 
-    def partition(self, children: Several[Piece]) -> Parsed:
-        keys = [part.value for part in self.parts(children)]
-        names = tuple(tuple(name for name, _ in key) for key in keys)
-        spans = tuple(tuple(span for _, span in key) for key in keys)
+    def partition(self, children: Sequence[Piece]) -> Parsed:
+        names, spans = zip(*self.values(children))
         return self.part(children, {"partition": names, "key_spans": spans})
 
-    def key(self, children: Several[Piece]) -> Parsed:
-        return self.part(children, [(part.value, span_of(part)) for part in self.parts(children)])
+    def key(self, children: Sequence[Piece]) -> Parsed:
+        names = self.parts(children)
+        return self.part(children, (tuple(name.value for name in names), tuple(map(span_of, names))))
 
     query_window, consume = _clause("window"), _clause("consume")
 
-    def consumption(self, children: Several[Piece]) -> Parsed:
+    def consumption(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, s.Consumption(str(children[0]).upper()))
 
-    def limit(self, children: Several[Piece]) -> Parsed:
+    def limit(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, {"limit": positive_integer(children[1], "the number after LIMIT")})
 
 

@@ -10,8 +10,7 @@ from cerflow.language.condition import (
     LabelReference,
     Literal,
 )
-from cerflow.language.parser import parse_query
-from cerflow.language.sremo_parser import parse_sremo
+from cerflow.language.parser import parse_query, parse_sremo
 from cerflow.logic.analysis.checks import check_query, check_sremo
 from cerflow.logic.analysis.condition_checks import check_expression
 

@@ -3,10 +3,9 @@ import pytest
 
 from cerflow.base.errors import QueryError
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.language.parser import parse_expression, parse_query
+from cerflow.language.parser import parse_expression, parse_query, parse_sremo
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular
-from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.analysis.kinds import kind_of_expression
 from cerflow.logic.analysis.types import check_types
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Stream
 from cerflow.language.node import walk
+from cerflow.language.parser import parse_sremo
 from cerflow.language.sremo import AnyMatch, NextMatch, Sremo, Unordered
-from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.rewriting.strategies import matches_empty, not_empty, skipping, without_strategies
 from cerflow.theory.semantics.sremo import SremoDenotation, sremo_match_string
 from support.generators.sremo import expressions, strings

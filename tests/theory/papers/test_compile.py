@@ -7,7 +7,7 @@ import pytest
 from cerflow.automata import accepts, compile_sremo, eliminate_epsilon, intersect, matches, registers_of, unroll
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.builder import attribute, read
-from cerflow.language.sremo_parser import parse_sremo
+from cerflow.language.parser import parse_sremo
 from cerflow.theory.semantics.sremo import sremo_match_string
 from support.register_automata import FIGURE_4, supports, word
 

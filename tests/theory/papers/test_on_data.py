@@ -14,9 +14,9 @@ from cerflow.api.programs.program import query_as_text
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Stream
 from cerflow.language.condition import And, Not, Or
+from cerflow.language.parser import parse_sremo
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular
-from cerflow.language.sremo_parser import parse_sremo
 from cerflow.logic.conditions.guards import StreamTest, TypeTest
 from cerflow.theory.papers.model.conditions import not_satisfied, register_selection
 from cerflow.theory.papers.translations.conversions import as_formula

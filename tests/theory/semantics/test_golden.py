@@ -1,8 +1,7 @@
 import pytest
 
 from cerflow.base.events import Stream, support
-from cerflow.language.parser import parse_query
-from cerflow.language.sremo_parser import parse_sremo
+from cerflow.language.parser import parse_query, parse_sremo
 from cerflow.theory.semantics.queries import evaluate
 from cerflow.theory.semantics.sremo import sremo_match_string, sremo_matches
 from support.golden import (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from cerflow.base.errors import QueryError
 from cerflow.base.events import Stream, support
 from cerflow.language.formula import CountWindow
+from cerflow.language.parser import parse_sremo
 from cerflow.language.sremo import (
     ANY_EVENT,
     Alternation,
@@ -21,7 +22,6 @@ from cerflow.language.sremo import (
     Unordered,
     Windowed,
 )
-from cerflow.language.sremo_parser import parse_sremo
 from cerflow.theory.semantics.sremo import SremoDenotation, sremo_match_string, sremo_matches
 from support.generators.sremo import expressions, strings
 

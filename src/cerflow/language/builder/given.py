@@ -10,10 +10,9 @@ from cerflow.base.errors import ArgumentError, Located
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.formula import Formula
-from cerflow.language.parser import parse_formula
+from cerflow.language.parser import parse_formula, parse_sremo
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
-from cerflow.language.sremo_parser import parse_sremo
 
 P = ParamSpec("P")
 R = TypeVar("R")

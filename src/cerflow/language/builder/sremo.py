@@ -12,7 +12,7 @@ from cerflow.language import sremo as r
 from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window
 from cerflow.language.builder.conditions import AnyCondition, condition_tree
 from cerflow.language.node import walk
-from cerflow.language.sremo_parser import read_sremo
+from cerflow.language.parser import read_sremo
 
 
 class SremoExpr(Expr[r.Sremo]):

@@ -57,7 +57,6 @@ class ConditionBuilder(CallBuilder):
 
     or_, and_, not_ = _of_conditions(c.Or), _of_conditions(c.And), _of_conditions(c.Not)
     between, is_null = _test(c.Between), _test(c.IsNull)
-    in_range = between
     like, regexp = _pattern(c.Like, check_like), _pattern(c.Regexp, check_regexp)
 
     def some(self, children: Sequence[Piece]) -> Parsed:
@@ -186,16 +185,12 @@ class ConditionBuilder(CallBuilder):
         """A number, to which a minus directly before it belongs."""
         return self.make(children, c.Literal, _number(children[-1], "-" * (len(children) - 1), over=children))
 
-    negative_number = number
-
     def duration_literal(self, children: Sequence[Piece]) -> Parsed:
         """A duration as a value, to which a minus directly before it belongs."""
         (duration,) = self.parts(children)
         return self.make(
             children, c.Literal, timedelta(microseconds=duration.value if len(children) == 1 else -duration.value)
         )
-
-    negative_duration = duration_literal
 
     def string(self, children: Sequence[Piece]) -> Parsed:
         """A string."""

@@ -82,6 +82,10 @@ class TreeBuilder:
         """The parts among the children."""
         return [child for child in children if isinstance(child, Parsed)]
 
+    def values(self, children: Sequence[Piece]) -> list[Any]:
+        """The values of the parts among the children."""
+        return [part.value for part in self.parts(children)]
+
     def make(self, children: Sequence[Piece], cls: Callable[..., Any], *values: Any, **named: Any) -> Parsed:
         """A part whose value is a node of the class, with its span."""
         return self.part(children, cls(*values, **named, span=span_of(*children)))
@@ -104,11 +108,11 @@ class TreeBuilder:
 
     def path(self, children: Sequence[Piece]) -> Parsed:
         """``device.os``; the value is the name of the nested attribute."""
-        return self.part(children, joined(part.value for part in self.parts(children)))
+        return self.part(children, joined(self.values(children)))
 
     def group(self, children: Sequence[Piece]) -> Parsed:
         """``(…)``: the part inside, over the stretch with the parentheses."""
-        return self.part(children, self.parts(children)[0].value)
+        return self.part(children, *self.values(children))
 
 
 #: Not a character: UTF-8 has no bytes for it, and undecodable bytes of a command line become such.

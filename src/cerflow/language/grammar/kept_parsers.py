@@ -24,14 +24,12 @@ from cerflow.base.cache_folder import cache_folder, keep, open_own
 from cerflow.language.grammar.grammars import TreeBuilder
 from cerflow.language.lexicon import lexical_grammar
 
-_FILES = {"sremo": ("condition.lark", "sremo.lark"), "ceql": ("condition.lark", "sremo.lark", "ceql.lark")}
 
-
-def load_grammar(name: str, starts: Sequence[str], builder: TreeBuilder) -> Lark:
-    """Lark's parser for the grammar of that name and those it contains, building trees with ``builder``."""
+def load_grammar(starts: Sequence[str], builder: TreeBuilder) -> Lark:
+    """Lark's parser for texts of some kinds of CEQL or SREMO, building trees with ``builder``."""
     here = resources.files("cerflow.language.grammar")
-    texts = [here.joinpath(file).read_text(encoding="utf-8") for file in _FILES[name]]
-    return parser_of(name, "\n".join([*texts, lexical_grammar()]), starts, builder)
+    texts = [here.joinpath(file).read_text(encoding="utf-8") for file in ("condition.lark", "sremo.lark", "ceql.lark")]
+    return parser_of("ceql", "\n".join([*texts, lexical_grammar()]), starts, builder)
 
 
 def parser_of(name: str, grammar: str, starts: Sequence[str], builder: object) -> Lark:
