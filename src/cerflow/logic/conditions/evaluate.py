@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -74,56 +75,10 @@ def operation(current: Node) -> Callable[..., Any]:
 
     Raises TypeError for other nodes: leaves, aggregates, tests on all events of a label, SOME, brackets.
     """
-    match current:
-        case c.Arithmetic(sign):
-            return partial(arithmetic, sign)
-        case c.Negative():
-            return _negative
-        case c.Function(name):
-            return _FUNCTIONS[name]
-        case c.If():
-            return lambda condition, then, otherwise: then if condition is True else otherwise
-        case c.TruthValue():
-            return lambda truth: truth
-        case Satisfied():
-            return lambda truth: truth is True
-        case r.Known():
-            return lambda value: int(value is not None)
-        case r.Word(_, high):
-            return partial(_word, high)
-        case r.Joined(_, _, floating):
-            return partial(_joined_words, floating)
-        case r.SquareRoot():
-            return _known(math.sqrt)
-        case r.Microseconds():
-            return _known(microseconds_of)
-        case r.Dated():
-            return _known(lambda number: number if r.FIRST_MOMENT <= number <= r.LAST_MOMENT else None)
-        case r.Whole():
-            return _known(whole_number)
-        case r.DatePart(_, part, zone):
-            return _known(partial(date_part, part, zone))
-        case c.Comparison(relation):
-            return partial(compare, relation)
-        case c.Like(_, pattern, negated):
-            return _negatable(partial(_found, like_expression(pattern)), negated)
-        case c.Regexp(_, pattern, negated):
-            return _negatable(partial(_found, pattern), negated)
-        case c.In(_, items, negated):
-            return _negatable(partial(_among, [as_value(item.value) for item in items]), negated)
-        case c.Between(_, low, high, negated):
-            return _negatable(partial(_between, low is not None, high is not None), negated)
-        case c.IsNull(_, negated):
-            return lambda value: (value is None) != negated
-        case c.PredicateCall():
-            return partial(_call, current)
-        case c.Not():
-            return _not
-        case c.And():
-            return _and
-        case c.Or():
-            return lambda left, right: _not(_and(_not(left), _not(right)))
-    raise TypeError(f"{type(current).__name__} has no value on single events")
+    made = _OPERATIONS.get(type(current))
+    if made is None:
+        raise TypeError(f"{type(current).__name__} has no value on single events")
+    return made(current)
 
 
 def _has_type(test: TypeTest | StreamTest, event: Event | None) -> bool:
@@ -204,12 +159,8 @@ def arithmetic(sign: str, left: Any, right: Any) -> Value:
     if isinstance(left, _TIMES) or isinstance(right, _TIMES):
         return time_arithmetic(sign, left, right)
     match sign:
-        case "+":
-            return _representable(left + right)
-        case "-":
-            return _representable(left - right)
-        case "*":
-            return _representable(left * right)
+        case "+" | "-" | "*":
+            return _representable(_SIGNS[sign](left, right))
         case "/":
             return _representable(float(left) / float(right)) if right else None
         case "%" if not right:
@@ -221,6 +172,9 @@ def arithmetic(sign: str, left: Any, right: Any) -> Value:
             # The remainder has the sign of the dividend; in Python it has the sign of the divisor.
             return rest - right if rest and (left < 0) != (right < 0) else rest
     raise TypeError(f"there is no operator '{sign}'")
+
+
+_SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def _check_computable(value: Any) -> None:
@@ -307,3 +261,31 @@ def _call(call: c.PredicateCall, *arguments: Any) -> bool | None:
         return None
     true, unknown = ask_of_each(predicate, [array_of([v]) if of_event else v for v, of_event in given], 1)
     return None if unknown[0] else bool(true[0])
+
+
+_OPERATIONS: dict[type[Node], Callable[[Any], Callable[..., Any]]] = {
+    c.Arithmetic: lambda node: partial(arithmetic, node.operator),
+    c.Negative: lambda _: _negative,
+    c.Function: lambda node: _FUNCTIONS[node.name],
+    c.If: lambda _: lambda condition, then, otherwise: then if condition is True else otherwise,
+    c.TruthValue: lambda _: lambda truth: truth,
+    Satisfied: lambda _: lambda truth: truth is True,
+    r.Known: lambda _: lambda value: int(value is not None),
+    r.Word: lambda node: partial(_word, node.high),
+    r.Joined: lambda node: partial(_joined_words, node.floating),
+    r.SquareRoot: lambda _: _known(math.sqrt),
+    r.Microseconds: lambda _: _known(microseconds_of),
+    r.Dated: lambda _: _known(lambda number: number if r.FIRST_MOMENT <= number <= r.LAST_MOMENT else None),
+    r.Whole: lambda _: _known(whole_number),
+    r.DatePart: lambda node: _known(partial(date_part, node.part, node.zone)),
+    c.Comparison: lambda node: partial(compare, node.operator),
+    c.Like: lambda node: _negatable(partial(_found, like_expression(node.pattern)), node.negated),
+    c.Regexp: lambda node: _negatable(partial(_found, node.pattern), node.negated),
+    c.In: lambda node: _negatable(partial(_among, [as_value(item.value) for item in node.items]), node.negated),
+    c.Between: lambda node: _negatable(partial(_between, node.low is not None, node.high is not None), node.negated),
+    c.IsNull: lambda node: lambda value: (value is None) != node.negated,
+    c.PredicateCall: lambda node: partial(_call, node),
+    c.Not: lambda _: _not,
+    c.And: lambda _: _and,
+    c.Or: lambda _: lambda left, right: _not(_and(_not(left), _not(right))),
+}
