@@ -72,21 +72,21 @@ class Formula(Node):
 
     An operator's class says what analysis, rewritings and pictures need to know of it beside its meaning, here and in
     the bases below. ``sign`` is how it is written. ``gapless`` says that its complex events are consecutive, and
-    detected by their last event, if those of its operands are.
+    detected by their last event, if those of its operands are. ``whole`` says that its complex events consist of whole
+    ones of its operands, of the left one of an exclusion. ``naming`` are the fields of the labels in `names`.
     """
 
     sign: ClassVar[str] = ""
     gapless: ClassVar[bool] = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether its complex events consist of whole ones of its operands, of the left one of an exclusion."""
-        return True
+    whole: ClassVar[bool] = True
+    naming: ClassVar[tuple[str, ...]] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The labels that the operator itself gives or asks for."""
-        return ()
+        """The labels that the operator itself gives, keeps, compares or renames."""
+        values = [getattr(self, field) for field in self.naming]
+        each = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
+        return tuple(v if isinstance(v, str) else str(v.label) for v in each)
 
 
 class SingleEvent(Formula):
@@ -180,11 +180,7 @@ class As(Formula):
     label: str
 
     gapless = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The label."""
-        return (self.label,)
+    naming = ("label",)
 
 
 @node
@@ -196,11 +192,7 @@ class Rename(Formula):
     new: str
 
     gapless = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Both labels."""
-        return self.old, self.new
+    naming = ("old", "new")
 
 
 @node
@@ -243,10 +235,8 @@ class Repeating(Formula):
 
     operand: Formula
 
-    @property
-    def times(self) -> tuple[int, float]:
-        """How often at least and at most."""
-        return 1, inf
+    #: How often at least and at most.
+    times: ClassVar[tuple[int, float]] = (1, inf)
 
 
 @node
@@ -284,7 +274,7 @@ class Repetition(Repeating):
         return self.strict or self.most == 1
 
     @property
-    def times(self) -> tuple[int, float]:
+    def times(self) -> tuple[int, float]:  # type: ignore[override]
         """How often at least and at most."""
         return self.least, inf if self.most is None else self.most
 
@@ -362,15 +352,8 @@ class Project(Formula):
     labels: tuple[str, ...]
     operand: Formula
 
-    @property
-    def whole(self) -> bool:
-        """False: events without one of the labels are left out."""
-        return False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The labels."""
-        return self.labels
+    whole = False
+    naming = ("labels",)
 
 
 def positions_alone(formula: Formula) -> Formula:
@@ -401,15 +384,12 @@ class Selection(Formula):
     operand: Formula
     by: tuple[LabelReference, ...] = ()
 
-    @property
-    def whole(self) -> bool:
-        """False for strategies that compare complex events with others."""
-        return self.strategy is Strategy.STRICT
+    naming = ("by",)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The labels after BY; none if all events are compared."""
-        return tuple(str(reference.label) for reference in self.by)
+    def whole(self) -> bool:  # type: ignore[override]
+        """False for strategies that compare complex events with others."""
+        return self.strategy is Strategy.STRICT
 
     def __post_init__(self) -> None:
         check_by(self.strategy, self.by)

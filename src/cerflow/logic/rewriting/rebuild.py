@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from cerflow.base import limits
 from cerflow.base.errors import Span, UnsupportedQueryError
@@ -44,19 +44,18 @@ def with_own_labels(current: Node, new: Callable[[str], str]) -> Node:
     def reading(part: N, *own: str) -> N:
         return with_labels(part, lambda label: label if label is None or label in own else new(label))
 
+    def renamed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(renamed, value))
+        return new(value) if isinstance(value, str) else reading(value)
+
     match current:
-        case f.As(operand, label):
-            return f.As(operand, new(label), span=current.span)
-        case f.Rename(operand, old, name):
-            return f.Rename(operand, new(old), new(name), span=current.span)
-        case f.Filter(operand, condition):
-            return f.Filter(operand, reading(condition), span=current.span)
+        case f.Filter(_, condition):
+            return replace(current, condition=reading(condition))
         case f.NotEvent(event, Condition() as condition):
             return replace(current, condition=reading(condition, event.name))
-        case f.Selection(strategy, operand, by):
-            return f.Selection(strategy, operand, tuple(map(reading, by)), span=current.span)
-        case f.Project(labels, operand):
-            return f.Project(tuple(map(new, labels)), operand, span=current.span)
+        case f.Formula() if current.naming:
+            return replace(current, **{field: renamed(getattr(current, field)) for field in current.naming})
     return current
 
 
