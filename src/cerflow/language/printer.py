@@ -91,8 +91,28 @@ def _template(level: int, text: str) -> _Writer:
     return write
 
 
+def _duration(left: int) -> str:
+    """A number of microseconds, which is not negative, in units."""
+    parts = []
+    for unit, size in DURATION_UNITS.items():
+        if size == 1000:
+            break
+        if left >= size:
+            parts.append(f"{left // size} {unit[:-1] if left // size == 1 else unit}")
+            left %= size
+    if left or not parts:
+        whole, rest = divmod(left, 1000)
+        amount = f"{whole}.{rest:03}".rstrip("0").rstrip(".")
+        parts.append(f"{amount} {'MILLISECOND' if amount == '1' else 'MILLISECONDS'}")
+    return " ".join(parts)
+
+
 _QUOTED: dict[str, Callable[[Any], str]] = {
     "name": quote_name,
+    "label": lambda label: "EVENT" if label is None else quote_name(label),
+    "truth": lambda truth: "TRUE" if truth else "FALSE",
+    "events": lambda count: f"{count} {'EVENT' if count == 1 else 'EVENTS'}",
+    "duration": _duration,
     "attribute": quote_attribute,
     "string": quote_string,
     "not": lambda negated: " NOT" if negated else "",
@@ -105,15 +125,6 @@ def _foreign(node: Node, asked: int) -> tuple[int, list[_Piece]]:
     if node.template:
         return _template(_Level.PRIMARY, node.template)(node, asked)
     return _Level.PRIMARY, [part if isinstance(part, str) else (part, 0) for part in node.notation()]
-
-
-def _binary(sign: str, level: int) -> _Writer:
-    # Everything associates to the left, so only an equally loose right side needs parentheses.
-    return lambda node, _: (level, [(node.left, level), sign, (node.right, level + 1)])
-
-
-def _whole(words: Callable[[Any], str], level: int = 0) -> _Writer:
-    return lambda node, _: (level, [words(node)])
 
 
 def _repetition(node: f.Repetition, _: int) -> tuple[int, list[_Piece]]:
@@ -147,7 +158,7 @@ def _literal(node: c.Literal, _: int) -> tuple[int, list[_Piece]]:
     if value is None:
         return _Level.PRIMARY, ["NULL"]
     if isinstance(value, bool):
-        return _Level.PRIMARY, ["TRUE" if value else "FALSE"]
+        return _Level.PRIMARY, [_QUOTED["truth"](value)]
     if isinstance(value, str):
         return _Level.PRIMARY, [quote_string(value)]
     if isinstance(value, timedelta):
@@ -236,22 +247,6 @@ def _by(node: f.Selection | s.Select) -> str:
     return f" BY {_names(str(reference.label) for reference in node.by)} " if node.by else ""
 
 
-def _duration(left: int) -> str:
-    """A number of microseconds, which is not negative, in units."""
-    parts = []
-    for unit, size in DURATION_UNITS.items():
-        if size == 1000:
-            break
-        if left >= size:
-            parts.append(f"{left // size} {unit[:-1] if left // size == 1 else unit}")
-            left %= size
-    if left or not parts:
-        whole, rest = divmod(left, 1000)
-        amount = f"{whole}.{rest:03}".rstrip("0").rstrip(".")
-        parts.append(f"{amount} {'MILLISECOND' if amount == '1' else 'MILLISECONDS'}")
-    return " ".join(parts)
-
-
 # -- queries
 
 
@@ -327,16 +322,11 @@ def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
     return _Level.OPERAND, ["[", (node.condition, _Level.OR), f"]{label}{registers}"]
 
 
-_BINARY: dict[type[f.Formula], int] = {
-    **dict.fromkeys((f.Unless, f.Without), _Level.EXCLUSION),
-    f.Disjunction: _Level.DISJUNCTION,
-    f.All: _Level.ALL,
-    f.Conjunction: _Level.AND,
-    f.StrictSequence: _Level.STRICT,
-    f.Sequence: _Level.SEQUENCE,
-}
+#: Everything associates to the left, so only an equally loose right side needs parentheses.
 _TEMPLATES: dict[type[Node], tuple[int, str]] = {
     c.Negative: (_Level.UNARY, "-{operand:PRIMARY}"),
+    c.LabelReference: (_Level.PRIMARY, "{label:label}"),
+    c.Constant: (_Level.PRIMARY, "{value:truth}"),
     c.Comparison: (_Level.ATOM, "{left:SUM} {operator} {right:SUM}"),
     c.Like: (_Level.ATOM, "{operand:SUM}{negated:not} LIKE {pattern:string}"),
     c.Regexp: (_Level.ATOM, "{operand:SUM}{negated:not} REGEXP {pattern:string}"),
@@ -344,23 +334,35 @@ _TEMPLATES: dict[type[Node], tuple[int, str]] = {
     c.IsNull: (_Level.ATOM, "{operand:SUM} IS{negated:not} NULL"),
     c.Bracket: (_Level.ATOM, "{label:name}[{condition:OR}]"),
     c.Some: (_Level.NOT, "SOME {labels:name}: {condition:NOT}"),
+    c.Or: (_Level.OR, "{left:OR} OR {right:CONJUNCTION}"),
+    c.And: (_Level.CONJUNCTION, "{left:CONJUNCTION} AND {right:NOT}"),
     c.Not: (_Level.NOT, "NOT {operand:NOT}"),
     **dict.fromkeys((f.EventType, f.EventKind), (_Level.STEP, "{stream:stream}{name:name}")),
     f.AnyEvent: (_Level.STEP, "{stream:stream}EVENT"),
     f.As: (_Level.POSTFIX, "{operand:POSTFIX} AS {label:name}"),
     f.Rename: (_Level.POSTFIX, "{operand:POSTFIX} [{old:name} -> {new:name}]"),
-    f.Iteration: (_Level.POSTFIX, "{operand:POSTFIX}{sign}"),
-    f.StrictIteration: (_Level.POSTFIX, "{operand:POSTFIX}{sign}"),
+    **dict.fromkeys((f.Iteration, f.StrictIteration), (_Level.POSTFIX, "{operand:POSTFIX}{sign}")),
+    **dict.fromkeys((f.Unless, f.Without), (_Level.EXCLUSION, "{left:EXCLUSION} {sign} {right:DISJUNCTION}")),
+    f.Disjunction: (_Level.DISJUNCTION, "{left:DISJUNCTION} {sign} {right:ALL}"),
+    f.All: (_Level.ALL, "{left:ALL} {sign} {right:AND}"),
+    f.Conjunction: (_Level.AND, "{left:AND} {sign} {right:STRICT}"),
+    f.StrictSequence: (_Level.STRICT, "{left:STRICT} {sign} {right:SEQUENCE}"),
+    f.Sequence: (_Level.SEQUENCE, "{left:SEQUENCE} {sign} {right:POSTFIX}"),
     f.NotFollowedBy: (_Level.EXCLUSION, "{left:EXCLUSION} {sign} {right:DISJUNCTION} FOR {window}"),
     f.Project: (_Level.STEP, "PROJECT {labels:name} ({operand})"),
     f.Start: (_Level.STEP, "{sign}({operand})"),
     f.Within: (_Level.WITHIN, "{operand:WITHIN} WITHIN {window}"),
+    f.CountWindow: (0, "{events:events}"),
+    f.DurationWindow: (0, "{microseconds:duration}"),
     f.AttributeWindow: (0, "{size} [{attribute:attribute}]"),
     s.ExpressionItem: (0, "{expression:SUM} AS {name:name}"),
     s.CountItem: (0, "COUNT(*) AS {name:name}"),
     s.Definition: (0, "DEFINE {name:name} AS {select};\n"),
     r.Epsilon: (_Level.OPERAND, "EPSILON"),
     r.Empty: (_Level.OPERAND, "EMPTY"),
+    r.Alternation: (_Level.UNION, "{left:UNION} | {right:INTERSECTION}"),
+    r.Intersection: (_Level.INTERSECTION, "{left:INTERSECTION} & {right:CONCATENATION}"),
+    r.Concatenation: (_Level.CONCATENATION, "{left:CONCATENATION} . {right:PREFIX}"),
     r.Star: (_Level.REPEATED, "{operand:REPEATED}*"),
     r.Plus: (_Level.REPEATED, "{operand:REPEATED}+"),
     r.Optional: (_Level.REPEATED, "{operand:REPEATED}?"),
@@ -375,32 +377,22 @@ _WRITERS: dict[type[Node], _Writer] = {
     **{kind: _template(level, text) for kind, (level, text) in _TEMPLATES.items()},
     c.Literal: _literal,
     c.Attribute: _attribute,
-    c.LabelReference: _whole(lambda node: "EVENT" if node.label is None else quote_name(node.label), _Level.PRIMARY),
     c.Arithmetic: _arithmetic,
     c.Function: _function,
     c.Aggregate: _on_set,
     c.If: _case,
     c.TruthValue: _truth,
-    c.Constant: _whole(lambda node: "TRUE" if node.value else "FALSE", _Level.PRIMARY),
     c.Between: _between,
     c.PredicateCall: _predicate,
     c.SetTest: _on_set,
-    c.And: _binary(" AND ", _Level.CONJUNCTION),
-    c.Or: _binary(" OR ", _Level.OR),
     f.NotEvent: _not_event,
     f.Filter: _filter,
-    **{kind: _binary(f" {kind.sign} ", level) for kind, level in _BINARY.items()},
     f.Repetition: _repetition,
     f.Selection: lambda node, _: (_Level.STEP, [f"{node.strategy}{_by(node)}(", (node.operand, _Level.WITHIN), ")"]),
-    f.CountWindow: _whole(lambda node: f"{node.events} {'EVENT' if node.events == 1 else 'EVENTS'}"),
-    f.DurationWindow: _whole(lambda node: _duration(node.microseconds)),
     s.LabelItem: _label_item,
     s.Projection: _projection,
     s.Select: _select,
     s.Statements: _statements,
     r.Terminal: _terminal,
-    r.Concatenation: _binary(" . ", _Level.CONCATENATION),
-    r.Alternation: _binary(" | ", _Level.UNION),
-    r.Intersection: _binary(" & ", _Level.INTERSECTION),
     a.AutomatonFormula: lambda node, _: (_Level.STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
 }

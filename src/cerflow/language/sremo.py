@@ -158,8 +158,13 @@ def names_told_apart(root: N) -> N:
     return rebuild(root, visit)
 
 
+def written_registers(tree: Node) -> set[str]:
+    """The registers that the terminals in a tree write."""
+    return {register for current in walk(tree) if isinstance(current, Terminal) for register in current.registers}
+
+
 def _with_attributes(regular: Regular) -> Regular:
-    written = {r for current in walk(regular) if isinstance(current, Terminal) for r in current.registers}
+    written = written_registers(regular)
 
     def argument(value: Node) -> Node:
         if isinstance(value, LabelReference) and value.label is not None and value.label not in written:
@@ -202,7 +207,7 @@ def with_fields(root: N, columns: Collection[str] = ()) -> N:
 
 def possible_fields(expression: Node) -> list[Attribute]:
     """What reads registers that an expression never writes, in its text, and may be a field of a struct."""
-    written = {r for n in walk(expression) if isinstance(n, Terminal) for r in n.registers}
+    written = written_registers(expression)
     read = (n for n in walk(expression) if isinstance(n, Attribute) and n.doubtful)
     return [attribute for attribute in read if attribute.label not in written]
 

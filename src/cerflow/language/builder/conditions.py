@@ -200,11 +200,9 @@ class Label:
     def __getitem__(self, key: str | AnyCondition) -> Any:
         if isinstance(key, str):
             return ValueExpr(c.Attribute(self._name, checked_name(key, "an attribute")))
-        inside = condition_tree(key)
+        inside = inner_condition(key)
         if self._name is None:
             raise ArgumentError("a bracket needs a label: the current event has none")
-        if any(isinstance(node, c.Bracket) for node in walk(inside)):
-            raise QueryError("brackets cannot be nested")
         return ConditionExpr(c.Bracket(self._name, inside))
 
     __iter__ = None
@@ -299,6 +297,14 @@ def condition_tree(given: AnyCondition) -> c.Condition:
     if isinstance(given, c.Condition):
         return given
     raise ArgumentError(f"a condition is expected here, not {type(given).__name__}")
+
+
+def inner_condition(given: AnyCondition) -> c.Condition:
+    """The syntax tree of a condition for a bracket or terminal; raises QueryError if it has a bracket itself."""
+    tree = condition_tree(given)
+    if any(isinstance(node, c.Bracket) for node in walk(tree)):
+        raise QueryError("brackets cannot be nested")
+    return tree
 
 
 N = TypeVar("N", bound=Node)

@@ -6,12 +6,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Unpack
 
-from cerflow.base.errors import ArgumentError, QueryError
-from cerflow.language import condition as c
+from cerflow.base.errors import ArgumentError
 from cerflow.language import sremo as r
 from cerflow.language.builder.common import Expr, WindowArguments, checked_name, window
-from cerflow.language.builder.conditions import AnyCondition, condition_tree
-from cerflow.language.node import walk
+from cerflow.language.builder.conditions import AnyCondition, inner_condition
 from cerflow.language.parser import read_sremo
 
 
@@ -90,10 +88,7 @@ class TerminalExpr(SremoExpr):
 
 def read(condition: AnyCondition = True) -> TerminalExpr:
     """``[condition]``: reads one event that satisfies the condition; without one, any event."""
-    tree = condition_tree(condition)
-    if any(isinstance(node, c.Bracket) for node in walk(tree)):
-        raise QueryError("brackets cannot be nested")
-    return TerminalExpr(r.Terminal(tree))
+    return TerminalExpr(r.Terminal(inner_condition(condition)))
 
 
 def sremo(text: str) -> SremoExpr:

@@ -9,25 +9,8 @@ from cerflow.base.errors import nearest
 from cerflow.base.units import DURATION_UNITS
 from cerflow.language.lexicon import CONTEXTUAL, RESERVED
 
-_SEQUENCE = "a sequence is written A ; B (B some time after A) or A : B (B directly after A)"
 _CONDITIONS = "conditions come after FILTER: WHERE (A AS x ; B AS y) FILTER x.v > 1 AND y.v > x.v"
-_REPEATED = "three are written A{3}, two to four A{2,4}"
-_BEGIN = "a query begins with SELECT: SELECT * WHERE A ; B"
 _SREMO = "an expression of SREMO is written in parentheses: SELECT * WHERE SREMO([type = 'A'] MARK)"
-_EITHER = "alternatives are written A OR B"
-_BOTH = "A ALL B has both, in any order; A AND B is for events that both formulas match"
-_EXCLUDED = "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
-_DEADLINE = "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
-_ORDER = "matches come in the order of their detection; sort the result"
-_GROUP = "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate"
-_CLAUSE_ORDER = (
-    "the order of clauses is SELECT … FROM … WHERE … FILTER … PARTITION BY … WITHIN … CONSUME BY … LIMIT …, each once"
-)
-_QUOTES = "strings are written in straight single quotes: 'abc'"
-_COMMENTS = "comments are -- to the end of the line, or /* … */"
-_DEFINITION = "a definition is written DEFINE name AS SELECT … ;"
-_PROGRAM = "cerflow.parse_program reads definitions and the query after them"
-_RECOGNIZE = "for the PATTERN (A B+ C) DEFINE … of MATCH_RECOGNIZE write SELECT * WHERE (A ; B+ ; C) FILTER …"
 
 #: Anywhere.
 _ANYWHERE = {
@@ -37,22 +20,27 @@ _ANYWHERE = {
     "≥": "write >=",
     "≤": "write <=",
     "≠": "write !=",
-    **dict.fromkeys(("‘", "’", "“", "”", "`"), _QUOTES),
-    **dict.fromkeys(("#", "//"), _COMMENTS),
-    **dict.fromkeys(("MATCH_RECOGNIZE", "DEFINE", "MEASURES", "PATTERN"), _RECOGNIZE),
+    **dict.fromkeys(("‘", "’", "“", "”", "`"), "strings are written in straight single quotes: 'abc'"),
+    **dict.fromkeys(("#", "//"), "comments are -- to the end of the line, or /* … */"),
+    **dict.fromkeys(
+        ("MATCH_RECOGNIZE", "DEFINE", "MEASURES", "PATTERN"),
+        "for the PATTERN (A B+ C) DEFINE … of MATCH_RECOGNIZE write SELECT * WHERE (A ; B+ ; C) FILTER …",
+    ),
 }
 #: After a formula, where an operator or a clause could stand.
 _BEHIND_FORMULA = {
     **dict.fromkeys(
         ("->", "→", "=>", ",", "..", "THEN", "FOLLOWED", "FOLLOWEDBY", "FOLLOWS", "BEFORE", "NEXT", "SEQ", "("),
-        _SEQUENCE,
+        "a sequence is written A ; B (B some time after A) or A : B (B directly after A)",
     ),
-    **dict.fromkeys(("^", "TIMES"), _REPEATED),
+    **dict.fromkeys(("^", "TIMES"), "three are written A{3}, two to four A{2,4}"),
     "*": "none or more are written {0,}: A ; B{0,} ; C",
-    "&": _BOTH,
-    "|": _EITHER,
+    "&": "A ALL B has both, in any order; A AND B is for events that both formulas match",
+    "|": "alternatives are written A OR B",
     **dict.fromkeys(("WHERE", "HAVING", "IF", "WHEN", "ON", "."), _CONDITIONS),
-    **dict.fromkeys(("UNTIL", "EXCEPT", "BUT"), _EXCLUDED),
+    **dict.fromkeys(
+        ("UNTIL", "EXCEPT", "BUT"), "what must not happen in between is written A ; C WITHOUT B, or UNLESS B"
+    ),
 }
 #: After a complete condition.
 _BEHIND_CONDITION = {
@@ -62,7 +50,11 @@ _BEHIND_CONDITION = {
     "XOR": "write (P AND NOT Q) OR (NOT P AND Q)",
 }
 #: Clauses of SQL, where another clause could stand.
-_FOREIGN_CLAUSES = {"ORDER": _ORDER, "GROUP": _GROUP, "HAVING": _CONDITIONS}
+_FOREIGN_CLAUSES = {
+    "ORDER": "matches come in the order of their detection; sort the result",
+    "GROUP": "the stream is divided by PARTITION BY; matches are aggregated by Matches.aggregate",
+    "HAVING": _CONDITIONS,
+}
 _SHORT_UNITS = {
     "MS": "MILLISECONDS",
     **dict.fromkeys(("S", "SEC", "SECS"), "SECONDS"),
@@ -97,13 +89,17 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     """A hint for a token that does not fit after some text; ``accepted`` are terminals that could stand there."""
     word = found.upper()
     if word == "DEFINE" and "SELECT" in accepted:
-        return _DEFINITION if "DEFINE" in accepted else _PROGRAM
+        return (
+            "a definition is written DEFINE name AS SELECT … ;"
+            if "DEFINE" in accepted
+            else "cerflow.parse_program reads definitions and the query after them"
+        )
     if word == "SELECT" and list(names) == ["the end"]:
         return "only the last statement is a query, all others are definitions: DEFINE name AS SELECT …"
     if word in _ANYWHERE:
         return _ANYWHERE[word]
     if "SELECT" in accepted and "a formula" not in names:
-        return _SREMO if word == "[" else _BEGIN
+        return _SREMO if word == "[" else "a query begins with SELECT: SELECT * WHERE A ; B"
     if re.search(r"\bSREMO\s*\[\s*$", before, re.IGNORECASE):
         return _SREMO
     if "';'" in names and (word in _BEHIND_FORMULA or word == ")"):
@@ -117,7 +113,8 @@ def hint_for(found: str, before: str, accepted: Collection[str], names: Collecti
     if special is not None:
         return special
     if before_clause and word in _CLAUSES:
-        return _CLAUSE_ORDER
+        clauses = "SELECT … FROM … WHERE … FILTER … PARTITION BY … WITHIN … CONSUME BY … LIMIT …"
+        return f"the order of clauses is {clauses}, each once"
     if word in RESERVED and "NAME" in accepted and word != "WHERE":
         return f'{word} is a reserved word; in double quotes it is a name: "{found}"'
     inside = {"FILTER", "COMPARE"} & set(accepted) and {"AND", "RPAR", "FILTER"} & set(accepted)
@@ -156,7 +153,7 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
     if list(names) == ["'->'"]:
         return f"[A -> B] renames a label; {_CONDITIONS}"
     if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING"):
-        return _DEADLINE
+        return "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
     if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):
         return "a list of values is written in parentheses: IN (1, 2)"
     if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:

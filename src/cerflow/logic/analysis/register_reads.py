@@ -1,4 +1,4 @@
-"""Reads of registers in expressions of SREMO: those after ``&``, and those of registers that nothing writes."""
+"""Reads of registers in expressions of SREMO after ``&``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import permutations
 
 from cerflow.base.errors import QueryError
 from cerflow.language import sremo as r
-from cerflow.language.node import Node, fold_only, walk
+from cerflow.language.node import Node, fold_only
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels
 
@@ -59,18 +59,6 @@ def doubtful_read(expression: r.Sremo, *, one_sided: bool = False) -> Doubtful |
     found: list[Doubtful] = []
     fold_only(expression, r.Sremo, lambda _, current, parts: _of(current, parts, one_sided, found))
     return found[0] if found else None
-
-
-def never_written(expression: r.Sremo) -> dict[str, Node]:
-    """The registers that an expression reads and nowhere writes, each with the first node that reads it."""
-    terminals = [n for n in walk(expression) if isinstance(n, r.Terminal)]
-    written = {register for terminal in terminals for register in terminal.registers}
-    found: dict[str, Node] = {}
-    for terminal in terminals:
-        for register, place in condition_labels(terminal.condition).items():
-            if register not in written:
-                found.setdefault(register, place)
-    return found
 
 
 def _of(current: r.Sremo, parts: list[_RegisterUse], one_sided: bool, found: list[Doubtful]) -> _RegisterUse:

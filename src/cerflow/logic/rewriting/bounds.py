@@ -6,17 +6,18 @@ another only if the other one has an event in every match: a condition always ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cerflow.base.operators import MIRRORED, RELATIONS, Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import formula as f
-from cerflow.language.condition import Attribute, Bracket, Comparison, Condition, Expression, Literal
+from cerflow.language.condition import Attribute, Comparison, Condition, Expression, Literal
 from cerflow.language.node import Node
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import Labels, occurrences, resolve
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.guards import without_brackets
 from cerflow.logic.rewriting.rebuild import transformed
 
 #: A label and an attribute.
@@ -85,7 +86,9 @@ def _followed(
     """What holds after a filter with these parts, and of it what is neither among the parts nor known before."""
     bounds = {place: set(some) for place, some in known.items()}
     relations: list[tuple[_Place, Operator, _Place]] = []
-    for left, operator, right in _comparisons(parts):
+    # What holds in a bracket holds of every event of its label.
+    inside = [inner for part in parts for inner in conjuncts(without_brackets(part))]
+    for left, operator, right in [(i.left, i.operator, i.right) for i in inside if isinstance(i, Comparison)]:
         x, y = _place(left, labels, schema), _place(right, labels, schema)
         if x is not None and y is not None and x != y:
             relations += [(x, operator, y), (y, MIRRORED[operator], x)]
@@ -107,24 +110,6 @@ def _followed(
                     found.append(Comparison(passed[0], Attribute(*x), passed[1]))
                     grown = True
     return {place: frozenset(some) for place, some in bounds.items()}, found
-
-
-def _comparisons(parts: Iterable[Condition]) -> Iterator[tuple[Expression, Operator, Expression]]:
-    for part in parts:
-        match part:
-            case Comparison(operator, left, right):
-                yield left, operator, right
-            case Bracket(label, condition):
-                for inner in conjuncts(condition):
-                    if isinstance(inner, Comparison):
-                        yield _of(inner.left, label), inner.operator, _of(inner.right, label)
-
-
-def _of(expression: Expression, label: str) -> Expression:
-    match expression:
-        case Attribute(None, name):
-            return Attribute(label, name)
-    return expression
 
 
 def _place(expression: Expression, labels: Labels, schema: Schema) -> _Place | None:

@@ -19,7 +19,6 @@ from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
 from cerflow.language.node import Node, fold, nested_operands, rebuild, walk, with_children
 from cerflow.language.printer import show
-from cerflow.logic.analysis.register_reads import never_written
 from cerflow.logic.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.clauses import conjuncts_of
 from cerflow.logic.rewriting.rebuild import mentions_set, size, transformed
@@ -333,13 +332,13 @@ class Remark:
 
 def registers_never_written(expression: r.Sremo) -> Iterator[Remark]:
     """A remark on every register of an expression of SREMO that is read and nowhere written."""
-    written = {register for n in walk(expression) if isinstance(n, r.Terminal) for register in n.registers}
-    for register, place in never_written(expression).items():
-        near = nearest(register, written)
-        meant = f"did you mean '{near}'?" if near else f"a terminal writes it with INTO {register}"
-        yield Remark(
-            f"register '{register}' is read but never written, so conditions on it are false; {meant}", place.span
-        )
+    written = r.written_registers(expression)
+    for register, place in condition_labels(expression).items():
+        if register not in written:
+            near = nearest(register, written)
+            meant = f"did you mean '{near}'?" if near else f"a terminal writes it with INTO {register}"
+            said = f"register '{register}' is read but never written, so conditions on it are false; {meant}"
+            yield Remark(said, place.span)
 
 
 @dataclass(frozen=True)
