@@ -20,7 +20,7 @@ from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import DAY, MICROSECONDS
 from cerflow.engine.matches.matches import ROWS, Matches
 from cerflow.engine.matches.picking import NumberRange, Picker
-from cerflow.engine.results.report import CountForm, EventForm, Report
+from cerflow.engine.results.report import CountForm, Report
 from cerflow.language.formula import UNNAMED, Formula
 from cerflow.language.select import Select
 from cerflow.language.sremo import with_fields
@@ -76,26 +76,17 @@ class _Listed(Matches):
         table = self._table.take(pa.array(rows, pa.int64()))
         return _Listed(self._report, table)
 
-    def to_batches(
-        self,
-        max_rows: int = ROWS,
-        *,
-        flat: bool = False,
-        events: EventForm = "structs",
-        columns: Sequence[str] | None = None,
-        counts: CountForm = "decimal",
-    ) -> Iterator[pa.RecordBatch]:
-        schema = self._report.shown(events, columns, flat, counts)
-        table = _flat(self._table, self._report) if flat else self._table
-        table = table.select(schema.names)
+    def _batches(self, schema: pa.Schema, counts: CountForm, max_rows: int = ROWS) -> Iterator[pa.RecordBatch]:
+        flat = not set(schema.names) <= {*self._table.column_names}
+        table = (_flat(self._table, self._report) if flat else self._table).select(schema.names)
         if self._report.counts:
             table = table.cast(schema)
-        if "events" in schema.names and events == "dictionary":
+        if "events" in schema.names and pa.types.is_dictionary(schema.field("events").type.value_type):
             table = table.set_column(schema.get_field_index("events"), "events", _encoded(table["events"]))
         yield from table.to_batches(max_rows)
 
     def _with_one_dictionary(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        return self.to_batches(events="dictionary", columns=schema.names)
+        return self._batches(schema, "decimal")
 
     def _refuse(self, what: str) -> None:
         why = f"matches of the definitions cannot be {what}"

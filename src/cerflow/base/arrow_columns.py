@@ -115,7 +115,8 @@ def with_plain_columns(table: pa.Table, columns: pa.Schema | None = None) -> pa.
     for index, field in enumerate(table.schema):
         target = plain_type(field.type) if columns is None else columns.field(index).type
         column = table.column(index)
-        if field.type != target or any(map(hides_nulls, column.chunks)):
+        coded = pa.types.is_dictionary(field.type)
+        if field.type != target or (coded and any(chunk.dictionary.null_count for chunk in column.chunks)):
             chunks = [plain_array(chunk, target) for chunk in column.chunks]
             table = table.set_column(index, field.with_type(target), pa.chunked_array(chunks, target))
     return table
@@ -154,11 +155,6 @@ def nearest_floats(column: pa.Array) -> Floats:
     words = np.frombuffer(column.buffers()[1], np.int64)[2 * begin : 2 * end : 2]
     found = words / 10.0**scale
     return np.where(truths_of(column.is_valid()), found, np.nan) if column.null_count else found
-
-
-def hides_nulls(column: pa.Array) -> bool:
-    """Whether values of a dictionary are null, which do not count as nulls of the column."""
-    return bool(pa.types.is_dictionary(column.type) and column.dictionary.null_count)
 
 
 def values_as_array(values: Sequence[Any], target: pa.DataType | None) -> pa.Array:

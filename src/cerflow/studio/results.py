@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -91,11 +91,7 @@ class Outcome:
         return found
 
     def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        found = {
-            name: shown_time(value, self.time_unit) if name in _TIMES and value is not None else cell(value)
-            for name, value in row.items()
-            if name != "events"
-        }
+        found = cells({name: value for name, value in row.items() if name != "events"}, _TIMES, self.time_unit)
         start, end = row.get("start_time"), row.get("end_time")
         if start is not None and end is not None:
             found["time"] = shown_time(start, self.time_unit)
@@ -104,6 +100,11 @@ class Outcome:
             places = [str(e["position"]) for e in row.get("events") or () if label in self.own_labels(e["labels"])]
             found.setdefault(label, ", ".join(places))
         return found
+
+
+def cells(row: Mapping[str, Any], times: Collection[str | None], unit: TimeUnit | None) -> dict[str, Any]:
+    """The values of a row as they stand in tables, given the columns of ``times`` and what numbers in these count."""
+    return {n: shown_time(v, unit) if n in times and v is not None else cell(v) for n, v in row.items()}
 
 
 def cell(value: Any) -> Any:

@@ -12,18 +12,19 @@ import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory, mkdtemp
 from types import MappingProxyType
-from urllib.parse import parse_qs
 
 import markdown2
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse
 from nicegui import app, ui
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cerflow.base import limits
@@ -54,9 +55,9 @@ class Guarded:
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
-        headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
-        if not self._is_own(headers) or not (self._is_token(given) or self._has_cookie(headers)):
+        asking = HTTPConnection(scope)
+        given = asking.query_params.get("token", "")
+        if not self._is_own(asking.headers) or not (self._is_token(given) or self._has_cookie(asking.headers)):
             await _refuse(scope, send)
             return
         if self._is_token(given):
@@ -75,15 +76,14 @@ class Guarded:
 
         await self._application(scope, receive, with_headers)
 
-    def _is_own(self, headers: Iterable[tuple[str, str]]) -> bool:
+    def _is_own(self, headers: Headers) -> bool:
         """Whether a request is for this machine by name, and comes from no page of another origin."""
-        hosts = [value for name, value in headers if name == "host"]
-        origins = {value for name, value in headers if name == "origin"}
-        return len(hosts) == 1 and _HOST.fullmatch(hosts[0]) is not None and origins <= self._origins
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        return len(hosts) == 1 and bool(_HOST.fullmatch(hosts[0])) and self._origins.issuperset(origins)
 
-    def _has_cookie(self, headers: Iterable[tuple[str, str]]) -> bool:
+    def _has_cookie(self, headers: Headers) -> bool:
         # Other programs of this machine have cookies here, too, which may hold anything.
-        cookies = (one for name, value in headers if name == "cookie" for one in value.split(";"))
+        cookies = (one for value in headers.getlist("cookie") for one in value.split(";"))
         pairs = (one.strip().partition("=") for one in cookies)
         return any(name == self._cookie and self._is_token(value) for name, _, value in pairs)
 

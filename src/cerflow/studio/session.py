@@ -36,11 +36,11 @@ from cerflow.look.studying.samples import StudiedEvents
 from cerflow.look.studying.steps import Pairs
 from cerflow.look.studying.tracing import Trace
 from cerflow.look.studying.why_not import WhyNot, why_not
-from cerflow.look.studying.wording import shown_pairs, shown_time
+from cerflow.look.studying.wording import shown_pairs
 from cerflow.look.viewing.page import ViewedStream, page_of
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import completions
-from cerflow.studio.results import Outcome, cell
+from cerflow.studio.results import Outcome, cells
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.sampling import LoadedEvents, load_events, together
 
@@ -244,11 +244,7 @@ class StudioSession:
 
     def shown(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The values of an event as they stand in tables."""
-        events = self.loaded()
-        return {
-            name: shown_time(value, events.time_unit) if name == events.time and value is not None else cell(value)
-            for name, value in row.items()
-        }
+        return cells(row, [self.loaded().time], self.loaded().time_unit)
 
     def own_labels(self, pairs: Pairs) -> str:
         """A complex event as text, with the types of events only where these have no other labels."""

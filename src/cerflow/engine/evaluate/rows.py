@@ -214,7 +214,7 @@ class BatchRows:
             case c.Regexp():
                 return _negated(vectors.matches_text(operands[0], current.pattern), current.negated)
             case c.IsNull():
-                return _negated(vectors.is_null(operands[0]), current.negated)
+                return _negated(TruthVector(operands[0].missing()), current.negated)
             case _:
                 raise AssertionError(f"{type(current).__name__} on one event")
 

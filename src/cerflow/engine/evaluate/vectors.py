@@ -312,14 +312,7 @@ def matches_text(operand: Vector, expression: str) -> TruthVector:
     """Whether a regular expression is found in a string, searched once per distinct string."""
     allowed = found_in(operand.dictionary or [""], expression)
     outcome = allowed[operand.data]
-    if operand.nulls is None:
-        return TruthVector(outcome)
-    return TruthVector(outcome & ~operand.nulls, operand.nulls)
-
-
-def is_null(operand: Vector) -> TruthVector:
-    """Where a value is null (or NaN)."""
-    return TruthVector(operand.missing())
+    return TruthVector(outcome if operand.nulls is None else outcome & ~operand.nulls, operand.nulls)
 
 
 def encoded(column: pa.Array) -> tuple[Ints, pa.Array]:

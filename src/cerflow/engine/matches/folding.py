@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cerflow.base import limits
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import one_array, truths_of
+from cerflow.base.arrow_columns import nan_as_null, truths_of
 from cerflow.base.errors import ArgumentError, QueryError, nearest
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.units import MICROSECONDS
@@ -24,7 +24,7 @@ from cerflow.engine.kernels.matches.fold import PlainFold
 from cerflow.engine.kernels.matches.fold import fold_values as fold_exact
 from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LEAST, PLUS, SUMS
 from cerflow.engine.kernels.matches.slide import PROGRESS_WORDS, SlidingFold
-from cerflow.engine.matches.listing import having_label
+from cerflow.engine.matches.listing import StoredRows, having_label
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
 from cerflow.engine.stopping import portions
@@ -219,13 +219,12 @@ class MarkValues:
         self._report = report
         self._part = part
         self._positions = part.graph.marks[1:, layout.M_POSITION]
+        self._rows = StoredRows(report, part.kept, self._positions)
         self._labels = part.graph.marks[1:, layout.M_LABEL]
 
     def _column(self, attribute: str) -> pa.Array:
-        values = one_array(self._part.kept.at(self._positions).column(self._report.events.column(attribute)))
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        return pc.if_else(pc.is_nan(values), None, values) if pa.types.is_floating(values.type) else values
+        values = self._rows.column(self._report.events.column(attribute))
+        return nan_as_null(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
 
     def positions(self) -> Floats:
         """The positions of the events that matches show, NaN for others."""

@@ -201,7 +201,9 @@ class Matches:
         """
         # Larger batches are not faster, and buffers have room for this number of rows.
         max_rows = min(at_least_one(max_rows, "max_rows"), limits.LARGE_RESULT_ROWS)
-        schema = self._report.shown(events, columns, flat, counts)
+        yield from self._batches(self._report.shown(events, columns, flat, counts), counts, max_rows)
+
+    def _batches(self, schema: pa.Schema, counts: CountForm, max_rows: int = ROWS) -> Iterator[pa.RecordBatch]:
         if self._report.counts:
             passing = Passing(self._picker) if isinstance(self._picker, NumberRange) else None
             for part in self._to_count():
@@ -252,9 +254,9 @@ class Matches:
     ) -> pa.Table:
         """All matches as a table; see `to_batches`. A dictionary of events is the same for the whole table."""
         schema = self._report.shown(events, columns, flat, counts)
-        if events == "structs" or "events" not in schema.names:
-            return pa.Table.from_batches(self.to_batches(flat=flat, columns=columns, counts=counts), schema)
-        return pa.Table.from_batches(self._with_one_dictionary(schema), schema)
+        coded = events == "dictionary" and "events" in schema.names
+        batches = self._with_one_dictionary(schema) if coded else self._batches(schema, counts)
+        return pa.Table.from_batches(batches, schema)
 
     def _with_one_dictionary(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         listings = list(self._listings(limits.LARGE_RESULT_ROWS))

@@ -125,7 +125,7 @@ class ArrowTranslation(Translation[pc.Expression]):
                 return self._beside(operator, self._column_of_times(column), value)
             case Microseconds(), Microseconds():
                 return RELATIONS[operator](self._microseconds(left), self._microseconds(right))
-            case c.Arithmetic("-", first, second), c.Literal(int() as value) if _in_64_bits(value):
+            case c.Arithmetic("-", first, second), c.Literal(int() as value) if abs(value) <= MOST:
                 a, b = self._microseconds(first), self._microseconds(second)
                 difference = pc.subtract(a, b)
                 # Arrow continues at the other end where 64 bits do not suffice; to the engine that is null.
@@ -138,7 +138,7 @@ class ArrowTranslation(Translation[pc.Expression]):
         own = self._type(name)
         # The values that have this many microseconds, rounded down, lie from ``first`` to before ``after``.
         first, after = (math.ceil(n / MICROSECONDS[own.unit]) for n in (microseconds, microseconds + 1))
-        if not (_in_64_bits(first) and _in_64_bits(after)):
+        if max(abs(first), abs(after)) > MOST:
             raise UndecidedError
         from_first, from_after = (pc.field(name) >= pa.scalar(n, own) for n in (first, after))
         return {
@@ -170,7 +170,10 @@ class ArrowTranslation(Translation[pc.Expression]):
         match self.schema.kind(name), value:
             case ValueKind.BOOLEAN, bool() if operator in (Operator.EQ, Operator.NE):
                 return pa.scalar(value)
-            case ValueKind.INTEGER, int() if _is_signed(own) and not isinstance(value, bool):
+            case ValueKind.INTEGER, int() if pa.types.is_integer(own) and not isinstance(value, bool):
+                # The largest numbers without signs have no type in common with others.
+                if own == pa.uint64():
+                    raise UndecidedError
                 return pa.scalar(value, pa.int64())
             case ValueKind.FLOAT, int() | float() if pa.types.is_floating(own) and not isinstance(value, bool):
                 return pa.scalar(float(value))
@@ -208,15 +211,6 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _begins_and_ends(self, text: pc.Expression, first: str, last: str) -> pc.Expression:
         length = len(f"{first}{last}".encode())
         return pc.starts_with(text, first) & pc.ends_with(text, last) & (pc.binary_length(text) >= pa.scalar(length))
-
-
-def _in_64_bits(value: int) -> bool:
-    return abs(value) <= MOST
-
-
-def _is_signed(data_type: pa.DataType) -> bool:
-    """Whether all values, and those of 64 bits, have a type in common."""
-    return bool(pa.types.is_signed_integer(data_type) or data_type in (pa.uint8(), pa.uint16(), pa.uint32()))
 
 
 def _fits(value: int, data_type: pa.DataType) -> bool:
