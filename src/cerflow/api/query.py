@@ -200,20 +200,13 @@ class Query(CheckedQuery):
         one_of(runner, "runner", "engine", "semantics")
         threads = at_least_one(threads, "threads")
         table = to_table(events, needed=columns_named(self._tree, type, time, stream, sequence))
+        roles: EventRoles = {"type": type, "time": time, "time_unit": time_unit, "stream": stream}
         if unknown_types(table):
             # The query cannot be compared with what is not known.
             columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self._tree))
-            schema = schema_of(columns, type=type, time=time, time_unit=time_unit, stream=stream)
+            schema = schema_of(columns, **roles)
             return Matches((), Report(self._tree, schema, positions=positions, position=None), limit_of(self._tree))
-        schema = schema_of(
-            table.schema,
-            type=type,
-            time=time,
-            time_unit=time_unit,
-            stream=stream,
-            forget=forget,
-            constant_type=constant_type,
-        )
+        schema = schema_of(table.schema, **(roles | {"forget": forget, "constant_type": constant_type}))
         with Located(self.text):
             if self._refused is None:
                 self._plans.check(schema)
@@ -262,15 +255,8 @@ class Query(CheckedQuery):
 
         with Located(self.text):
             described = schema_of(schema, **roles)
-            return Recognizer(
-                self.tree,
-                described,
-                position=position,
-                positions=positions,
-                on_bad_record=on_bad_record,
-                plan=self._plans.plan(described, position, positions),
-                memory=memory,
-            )
+            plan = self._plans.plan(described, position, positions)
+            return Recognizer(self.tree, described, on_bad_record=on_bad_record, plan=plan, memory=memory)
 
     def result_schema(self, schema: pa.Schema, *, positions: bool = True, **roles: Unpack[EventRoles]) -> pa.Schema:
         """The Arrow schema of the result for events of an Arrow schema; for the arguments see `match`."""

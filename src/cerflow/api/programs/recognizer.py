@@ -102,8 +102,7 @@ class ProgramRecognizer:
         self._checker = RecordChecker(plan.schema, on_bad_record)
         *definitions, last = plan.statements
         self._recognizers = [_recognizer(statement, memory) for statement in definitions]
-        made = plan.last(positions)
-        self._recognizers.append(Recognizer(last.tree, last.schema, positions=positions, plan=made, memory=memory))
+        self._recognizers.append(Recognizer(last.tree, last.schema, plan=plan.last(positions), memory=memory))
         self._may_fail = memory is not None or plan.may_refuse or any(each.may_fail for each in self._recognizers)
         self._prompt = False
         self._in_use = Lock()
