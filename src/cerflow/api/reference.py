@@ -98,13 +98,9 @@ def _flat(table: pa.Table, report: Report) -> pa.Table:
     lists = table["events"].to_pylist() if report.flat else []
     labels = {column.label for column in report.flat}
     for column in report.flat:
-        values = []
+        values, label = [], column.label
         for events in lists:
-            having = [
-                e
-                for e in events
-                if column.label in e["labels"] or (column.label is None and not labels & {*e["labels"]})
-            ]
+            having = [e for e in events if (labels.isdisjoint(e["labels"]) if label is None else label in e["labels"])]
             found = [event[column.field] for event in having]
             values.append(found if column.several else next(iter(found), None))
         table = table.append_column(pa.field(column.name, column.type), [values_as_array(values, column.type)])

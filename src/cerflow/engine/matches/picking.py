@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,14 +33,6 @@ _FUNCTIONS = ("count", "sum", "min", "max")
 
 #: A match: the number of its detection and its marks, in the order of the events.
 Pick = tuple[int, list[int]]
-
-
-class Picker(Protocol):
-    """Chooses matches."""
-
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
-        """The chosen matches of each part, in the order in which they are reported; no parts beyond the last choice."""
-        ...
 
 
 def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolded]:
@@ -98,7 +90,7 @@ class NumberRange:
     of: Picker | None = None
 
     def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
-        """The chosen matches of each part."""
+        """The chosen matches of each part, in the order in which they are reported; no parts beyond the last choice."""
         passing = Passing(self)
         detects_only = report.select.projection.kind is ProjectionKind.NONE
         if self.of is None:
@@ -335,3 +327,7 @@ class _Numbered:
         # The last event need not be in the window of the earlier ones.
         earlier = len(marks) - (self._late.detections[d, layout.D_MARK] != layout.NO_MARK)
         return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None
+
+
+#: Chooses matches.
+Picker = NumberRange | First | Sample
