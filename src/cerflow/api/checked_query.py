@@ -182,7 +182,7 @@ class CheckedQuery:
         window = next((node for node in walk(self._tree) if isinstance(node, DurationWindow)), None)
         text = None if window is None else schema.doubtful_unit(*times)
         if window is not None and text is not None:
-            yield self._placed(errors.QueryWarning(text, span=window.span))
+            yield errors.QueryWarning(text, span=window.span).with_source(self.text)
 
     def types_named(self) -> dict[str, errors.Span | None]:
         """The types of events that the query names, each with its first place (for other parts of cerflow).
@@ -214,7 +214,7 @@ class CheckedQuery:
             if few and occurring and not near:
                 hint = f"The types are {', '.join(sorted(occurring))}."
             reason = f"no event of the {where} has the type '{name}'"
-            warnings.append(self._placed(errors.QueryWarning(reason, span=span, hint=hint)))
+            warnings.append(errors.QueryWarning(reason, span=span, hint=hint).with_source(self.text))
         return warnings
 
     def warn_of_no_match(self, schema: Schema, events: pa.Table) -> None:
@@ -236,12 +236,8 @@ class CheckedQuery:
 
     def _of_remarks(self, found: Iterable[Remark]) -> Iterator[errors.QueryWarning]:
         for remark in found:
-            yield self._placed(errors.QueryWarning(remark.text, span=remark.span or self.written.formula.span))
-
-    def _placed(self, warning: errors.QueryWarning) -> errors.QueryWarning:
-        if self.text is not None:
-            warning.with_source(self.text)
-        return warning
+            span = remark.span or self.written.formula.span
+            yield errors.QueryWarning(remark.text, span=span).with_source(self.text)
 
     def _read_by(self, schema: Schema | None) -> Schema | None:
         """The schema with the nested attributes that the query reads; raises `ArgumentError` for anything else."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache
 from html import escape
 from itertools import islice
@@ -14,7 +13,7 @@ import pyarrow as pa
 from cerflow.api.query import Query, parse
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base import limits
-from cerflow.base.errors import ArgumentError, CerflowError, expect
+from cerflow.base.errors import ArgumentError, expect, noted
 from cerflow.base.event_tables import to_table, unknown_types
 from cerflow.base.graphs import gathered
 from cerflow.base.schema import Schema
@@ -55,7 +54,7 @@ class QuerySet(Mapping[str, Query]):
             raise ArgumentError("a set of queries needs at least one")
         self._queries: dict[str, Query] = {}
         for name, query in queries.items():
-            with _named(name):
+            with noted(f"in the query '{name}'"):
                 expect(query, (Query, str), f"the query '{name}' must be a Query or a text")
                 self._queries[name] = parse(query) if isinstance(query, str) else query
 
@@ -151,16 +150,6 @@ class QuerySet(Mapping[str, Query]):
     def _plans(self, schema: Schema, position: str | None, positions: bool) -> dict[str, Plan]:
         plans: dict[str, Plan] = {}
         for name, query in self.items():
-            with _named(name):
+            with noted(f"in the query '{name}'"):
                 plans[name] = query.plan(schema, position, positions)
         return plans
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Errors say in which query they are."""
-    try:
-        yield
-    except CerflowError as error:
-        error.add_note(f"in the query '{name}'")
-        raise

@@ -6,8 +6,10 @@ import difflib
 import operator
 import sys
 import warnings
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 __all__ = [
     "ArgumentError",
@@ -72,9 +74,9 @@ class _LocatedError(CerflowError):
         self.column: int | None = None
         self.excerpt: str | None = None
 
-    def with_source(self, text: str) -> _LocatedError:
-        """Fill in line, column and excerpt from the query text; returns itself, so it can be raised directly."""
-        if self.span is not None and self.line is None:
+    def with_source(self, text: str | None) -> Self:
+        """Fill in line, column and excerpt from the text of the query, if there is one; returns itself, for raise."""
+        if text is not None and self.span is not None and self.line is None:
             start = min(self.span.start, len(text))
             before = text.rfind("\n", 0, start) + 1
             after = text.find("\n", start)
@@ -283,8 +285,18 @@ class Located:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if self.text is not None and isinstance(error, QueryError | UnsupportedQueryError):
+        if isinstance(error, QueryError | UnsupportedQueryError):
             error.with_source(self.text)
+
+
+@contextmanager
+def noted(note: str) -> Iterator[None]:
+    """Errors within the block have a note."""
+    try:
+        yield
+    except CerflowError as error:
+        error.add_note(note)
+        raise
 
 
 def warn(warning: Warning) -> None:

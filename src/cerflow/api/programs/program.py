@@ -238,10 +238,8 @@ class Program:
         given = {name for query in self.queries.values() for name in query.tree.streams}
         near = errors.nearest(definition.name, given - self.definitions.keys())
         hint = f"; did you mean FROM {near}?" if near else "; FROM names the streams that a query reads"
-        warning = errors.QueryWarning(f"nothing reads the definition '{definition.name}'{hint}", span=definition.span)
-        if self.text is not None:
-            warning.with_source(self.text)
-        return warning
+        reason = f"nothing reads the definition '{definition.name}'{hint}"
+        return errors.QueryWarning(reason, span=definition.span).with_source(self.text)
 
     def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
         """Give the warnings about the unit of ``times`` (see `Query.warnings`) as Python warnings."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.api.programs.merged_streams import Merging, ProgramPlan, Statement
-from cerflow.base.errors import CerflowError, InUseError, SnapshotError
+from cerflow.base.errors import InUseError, SnapshotError, noted
 from cerflow.base.event_tables import as_rows
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
@@ -72,11 +72,8 @@ def _read_by_last(
     for statement, recognizer in zip(statements, recognizers):
         read, places = merging.read(statement)
         first = recognizer.events
-        try:
+        with noted(f"in the definition '{statement.name}', rows counted among the events that it reads"):
             matches = recognizer.push(read) if time is None else recognizer.advance_over(read, time)
-        except CerflowError as error:
-            error.add_note(f"in the definition '{statement.name}', rows counted among the events that it reads")
-            raise
         merging.add(statement, matches, places, first)
     return merging.read(statements[-1])[0]
 

@@ -114,15 +114,12 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
         return None
     others = pc.unique(table.filter(pc.invert(table.column("named"))).column("type")).to_pylist()
     few = ", ".join(f"'{name}'" for name in sorted(others)[:3]) + (", …" if len(others) > 3 else "")
-    warning = QueryWarning(
+    return QueryWarning(
         f"'{sign}' skips no events, but the input also has events of other types ({few})"
         + (" with the same keys" if keys else ""),
         span=strict.span,
         hint="If they should not count, put the others into a stream of their own and name it after FROM.",
-    )
-    if query.text is not None:
-        warning.with_source(query.text)
-    return warning
+    ).with_source(query.text)
 
 
 def _columns(schema: Schema) -> str:

@@ -73,8 +73,7 @@ def explain_query(
             tables = TransducerTables(transducer, schema, keys=select.partition)
     except UnsupportedQueryError as error:
         refused = error
-        if text is not None:
-            error.with_source(text)
+        error.with_source(text)
     if format in PICTURE_FORMATS:
         diagram = (
             # It only says something.
