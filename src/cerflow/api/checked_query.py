@@ -145,7 +145,7 @@ class CheckedQuery:
         window counts if it is one of events. Raises `QueryError` if the query does not fit the schema.
         """
         from cerflow.engine.recognize.planning import detects_only, transducer_of
-        from cerflow.logic.rewriting.gaps import with_windows_of_gaps
+        from cerflow.logic.rewriting.implied import with_windows_of_gaps
         from cerflow.theory.deciding.remarks import kept_for_good, remarks
 
         schema = self._read_by(schema)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.base.errors import InputError
-from cerflow.logic.conditions.time_values import (
+from cerflow.logic.conditions.evaluate import (
     date_part,
     duration_of,
     microseconds_of,

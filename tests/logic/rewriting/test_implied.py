@@ -10,8 +10,7 @@ import cerflow
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.language.printer import show
-from cerflow.logic.rewriting.gaps import with_windows_of_gaps
-from cerflow.logic.rewriting.implied import without_implied_times
+from cerflow.logic.rewriting.implied import with_windows_of_gaps, without_implied_times
 from support.generators.limits import MEASURES
 from support.runners import EXAMPLES, bag, one_batch, semantics
 

@@ -24,9 +24,9 @@ from cerflow.engine.evaluate.predicate_answers import EventArgument, answers, an
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
+from cerflow.logic.conditions.evaluate import zone_called
 from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest
 from cerflow.logic.conditions.register_values import Dated, DatePart, Known, Microseconds, Whole, Word
-from cerflow.logic.conditions.time_values import zone_called
 
 #: What is found for a part of a tree, for each row.
 _Found = Vector | TruthVector | EventArgument

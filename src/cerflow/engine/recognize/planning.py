@@ -25,8 +25,7 @@ from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.bounds import with_implied_bounds
-from cerflow.logic.rewriting.gaps import is_gapless, with_windows_of_gaps
-from cerflow.logic.rewriting.implied import without_implied_times
+from cerflow.logic.rewriting.implied import is_gapless, with_windows_of_gaps, without_implied_times
 from cerflow.logic.rewriting.rebuild import labels_beside_types, transformed
 from cerflow.logic.rewriting.times import with_times_as_numbers
 

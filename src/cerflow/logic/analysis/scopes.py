@@ -133,17 +133,9 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
     return Labels(assigned, bound, inner.relations - {old}, inner.wildcard, inner.single, never)
 
 
-def _all_labels(places: Mapping[int, Occurrence]) -> dict[int, Labels]:
-    table: dict[int, Labels] = {}
-    for index, (current, operands) in places.items():
-        table[index] = _combine(current, [table[k] for k in operands])
-    return table
-
-
 def labels_of(formula: f.Formula) -> Labels:
     """The labels of a formula (bound of spec §3, P1 §5.1)."""
-    table = _all_labels(occurrences(formula))
-    return table[max(table)]
+    return fold_only(formula, f.Formula, lambda _, current, below: _combine(current, below))
 
 
 class Occurrence(NamedTuple):
@@ -199,7 +191,9 @@ def resolve(formula: f.Formula) -> Scopes:
     one under SOME that is not among its labels and need not have exactly one event.
     """
     places = occurrences(formula)
-    labels = _all_labels(places)
+    labels: dict[int, Labels] = {}
+    for index, (current, operands) in places.items():
+        labels[index] = _combine(current, [labels[k] for k in operands])
     parents = above(places)
     outer: dict[int, dict[str, int]] = {}
     known = frozenset().union(*(entry.assigned for entry in labels.values()))

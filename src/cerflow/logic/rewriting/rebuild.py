@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any, NoReturn, TypeVar
 
 from cerflow.base import limits
@@ -23,14 +24,8 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
     Occurrences count as in `walk`; the node handed over has its new children already. The result of ``change`` must be
     of a sort that may stand in its place.
     """
-    index = -1
-
-    def visit(current: Node, below: Sequence[Node]) -> Node:
-        nonlocal index
-        index += 1
-        return change(index, with_children(current, below))
-
-    return rebuild(root, visit)
+    occurrences = count()
+    return rebuild(root, lambda current, below: change(next(occurrences), with_children(current, below)))
 
 
 def relabelled(root: N, names: Mapping[str, str]) -> N:
