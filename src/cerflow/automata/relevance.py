@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
-from cerflow.language.condition import Condition, Not
+from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import walk
 from cerflow.logic.conditions import propositions
@@ -56,7 +56,7 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
                 tests[propositions.is_true(t.test)] = None
         if TRUE in staying:
             continue
-        tests[propositions.simplified_conjunction(list(map(propositions.is_not_true, staying)))] = None
+        tests[propositions.simplified(And, list(map(propositions.is_not_true, staying)))] = None
         if not staying and state in transducer.initial:
             reasons["it counts which event is the first of the stream"] = None
         elif not staying:
@@ -95,24 +95,20 @@ def _by_type(tests: Sequence[Condition]) -> Condition:
             asking.setdefault(name, []).append(test)
     # The condition of a test on events of a type that it does not mention.
     elsewhere = {test: rest for test in tests if (rest := _of_type(test, None)) != FALSE}
-    others = propositions.simplified_disjunction(list(elsewhere.values()))
+    others = propositions.simplified(Or, list(elsewhere.values()))
     groups: dict[Condition, list[str]] = {}
     for name, some in sorted(asking.items()):
         here = [_of_type(test, name) for test in some]
-        asked = propositions.simplified_disjunction(
-            [*here, *(rest for test, rest in elsewhere.items() if test not in some)]
-        )
+        asked = propositions.simplified(Or, [*here, *(rest for test, rest in elsewhere.items() if test not in some)])
         groups.setdefault(asked, []).append(name)
     alternatives = [
-        propositions.simplified_conjunction(
-            [propositions.simplified_disjunction([TypeTest(name) for name in names]), asked]
-        )
+        propositions.simplified(And, [propositions.simplified(Or, [TypeTest(name) for name in names]), asked])
         for asked, names in groups.items()
         if asked not in (FALSE, others)
     ]
     apart = [name for asked, names in groups.items() if asked != others for name in names]
-    rest = propositions.simplified_conjunction([*(Not(Satisfied(TypeTest(name))) for name in apart), others])
-    return propositions.simplified_disjunction([*alternatives, rest])
+    rest = propositions.simplified(And, [*(Not(Satisfied(TypeTest(name))) for name in apart), others])
+    return propositions.simplified(Or, [*alternatives, rest])
 
 
 def _of_type(proposition: Condition, name: str | None) -> Condition:

@@ -147,15 +147,9 @@ def names_told_apart(root: N) -> N:
     A register may be written far from where it is read, so this needs the complete expression.
     """
 
-    def visit(current: Node, below: Sequence[Node]) -> Node:
-        changed = with_children(current, below)
-        return _with_attributes(changed) if isinstance(changed, Regular) else changed
-
     if isinstance(root, Sremo):
-        return cast(N, _with_attributes(Regular(root)).expression)
-    if not any(isinstance(current, Regular) for current in walk(root)):
-        return root
-    return rebuild(root, visit)
+        return _with_attributes(root)
+    return transform(root, lambda current: _with_attributes(current) if isinstance(current, Regular) else current)
 
 
 def written_registers(tree: Node) -> set[str]:
@@ -163,8 +157,8 @@ def written_registers(tree: Node) -> set[str]:
     return {register for current in walk(tree) if isinstance(current, Terminal) for register in current.registers}
 
 
-def _with_attributes(regular: Regular) -> Regular:
-    written = written_registers(regular)
+def _with_attributes(root: N) -> N:
+    written = written_registers(root)
 
     def argument(value: Node) -> Node:
         if isinstance(value, LabelReference) and value.label is not None and value.label not in written:
@@ -174,7 +168,7 @@ def _with_attributes(regular: Regular) -> Regular:
     def visit(current: Node, below: Sequence[Node]) -> Node:
         return with_children(current, [*map(argument, below)] if isinstance(current, PredicateCall) else below)
 
-    return rebuild(regular, visit)
+    return rebuild(root, visit)
 
 
 def with_fields(root: N, columns: Collection[str] = ()) -> N:

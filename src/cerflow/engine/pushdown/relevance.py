@@ -53,9 +53,9 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
     for key in select.partition:
         columns = map(schema.column, key)
         only.append(
-            propositions.simplified_disjunction([c.IsNull(c.Attribute(None, name), negated=True) for name in columns])
+            propositions.simplified(c.Or, [c.IsNull(c.Attribute(None, name), negated=True) for name in columns])
         )
-    condition = propositions.simplified_conjunction([*only, plainly(found.condition, schema, stream)])
+    condition = propositions.simplified(c.And, [*only, plainly(found.condition, schema, stream)])
     return Relevance(_types_together(condition, schema), found.reasons)
 
 
@@ -72,7 +72,7 @@ def or_invalid(condition: c.Condition, schema: Schema) -> c.Condition:
             bad.append(c.Comparison(Operator.LT, column, c.Literal(-most)))
             if most < MOST or pa.types.is_unsigned_integer(schema.columns.field(name).type):
                 bad.append(c.Comparison(Operator.GT, column, c.Literal(most)))
-    return propositions.simplified_disjunction([*bad, condition])
+    return propositions.simplified(c.Or, [*bad, condition])
 
 
 def plainly(proposition: c.Condition, schema: Schema, stream: str | None = None) -> c.Condition:

@@ -7,10 +7,11 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from cerflow.base.errors import ArgumentError, Located
+from cerflow.language.builder.common import Expr
 from cerflow.language.builder.formulas import FormulaExpr
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.formula import Formula
-from cerflow.language.parser import parse_formula, parse_sremo
+from cerflow.language.parser import parse_formula, read_sremo
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, names_told_apart
 
@@ -37,18 +38,9 @@ SremoGiven = Sremo | SremoExpr | str | WrittenQuery
 
 def formula_tree(given: FormulaGiven) -> Formula:
     """The tree of a formula; raises `QuerySyntaxError` for other texts, and `ArgumentError` for anything else."""
-    match given:
-        case str():
-            return parse_formula(given)
-        case Formula():
-            return given
-        case FormulaExpr():
-            return given.tree
-        case Select():
-            return given.formula
-    written = getattr(given, "written", None)
-    if isinstance(written, Select):
-        return written.formula
+    tree = parse_formula(given) if isinstance(given, str) else _tree(given)
+    if isinstance(tree, Formula):
+        return tree
     raise ArgumentError(
         f"a formula is a text, a tree, made by cerflow.builder, or a query, not of type {type(given).__name__}"
     )
@@ -59,20 +51,20 @@ def sremo_tree(given: SremoGiven) -> Sremo:
 
     Raises `QuerySyntaxError` for texts that are not an expression, and `ArgumentError` for anything else.
     """
-    match given:
-        case str():
-            return parse_sremo(given)
-        case SremoExpr():
-            return names_told_apart(given.tree)
-        case Sremo():
-            return names_told_apart(given)
-    written = getattr(given, "written", None)
-    whole = written.formula if isinstance(written, Select) else None
-    if isinstance(whole, Regular):
-        return whole.expression
+    tree = read_sremo(given) if isinstance(given, str) else _tree(given)
+    if isinstance(tree, Regular):
+        tree = tree.expression
+    if isinstance(tree, Sremo):
+        return names_told_apart(tree)
     raise ArgumentError(
         f"an expression is a text, a tree, made by cerflow.builder, or a query, not of type {type(given).__name__}"
     )
+
+
+def _tree(given: object) -> object:
+    """The tree of what is no text: that of the builder, or the formula of a query."""
+    tree = given.tree if isinstance(given, Expr) else getattr(given, "written", given)
+    return tree.formula if isinstance(tree, Select) else tree
 
 
 def of_formula(function: Callable[Concatenate[Formula, P], R]) -> Callable[Concatenate[FormulaGiven, P], R]:

@@ -22,12 +22,12 @@ from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
 def is_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is true."""
-    return asked(condition, _leaf, _joined)
+    return asked(condition, _leaf, simplified)
 
 
 def is_not_true(condition: c.Condition) -> c.Condition:
     """The proposition that a condition is false or unknown."""
-    return asked(condition, _leaf, _joined, wanted=False, or_unknown=True)
+    return asked(condition, _leaf, simplified, wanted=False, or_unknown=True)
 
 
 def _leaf(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
@@ -88,7 +88,7 @@ def substituted(proposition: c.Condition, replacement: Callable[[c.Condition], c
     def changed(leaf: c.Condition, _: bool) -> c.Condition:
         return leaf if isinstance(leaf, c.Constant) else replacement(leaf)
 
-    return c.combined(proposition, changed, _joined, _is_leaf)
+    return c.combined(proposition, changed, simplified, _is_leaf)
 
 
 def weakened(proposition: c.Condition, decidable: Callable[[c.Condition], bool]) -> c.Condition:
@@ -96,17 +96,11 @@ def weakened(proposition: c.Condition, decidable: Callable[[c.Condition], bool])
     return substituted(proposition, lambda leaf: leaf if decidable(leaf) else TRUE)
 
 
-def simplified_conjunction(parts: Sequence[c.Condition]) -> c.Condition:
-    """The conjunction, simplified: leaves that a part decides are replaced in all other parts."""
-    return _joined(c.And, parts)
+def simplified(join: type[c.And | c.Or], parts: Sequence[c.Condition]) -> c.Condition:
+    """The conjunction or disjunction, simplified: leaves that a part decides are replaced in all other parts.
 
-
-def simplified_disjunction(parts: Sequence[c.Condition]) -> c.Condition:
-    """The disjunction, simplified alike; alternatives that imply others are left out."""
-    return _joined(c.Or, parts)
-
-
-def _joined(join: type[c.And | c.Or], parts: Sequence[c.Condition]) -> c.Condition:
+    Alternatives of a disjunction that imply others are left out, and so are parts of a conjunction that others imply.
+    """
     neutral, absorbing = (TRUE, FALSE) if join is c.And else (FALSE, TRUE)
     joined = list(dict.fromkeys(p for part in parts for p in c.operands(part, join) if p != neutral))
     if absorbing in joined:
@@ -125,7 +119,7 @@ def _joined(join: type[c.And | c.Or], parts: Sequence[c.Condition]) -> c.Conditi
         if settled and len(own := leaves_of(p)) <= limits.SIMPLIFIED_LEAVES and any(leaf in settled for leaf in own)
     }
     if changed:
-        return _joined(join, [changed.get(p, p) for p in joined])
+        return simplified(join, [changed.get(p, p) for p in joined])
     joined = _needed(joined, c.And if join is c.Or else c.Or)
     return reduce(join, joined) if joined else neutral
 

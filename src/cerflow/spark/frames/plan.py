@@ -28,11 +28,11 @@ from cerflow.engine.recognize.columns_needed import (
 )
 from cerflow.engine.results.report import CountForm
 from cerflow.engine.slices.division import Division, divided
-from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal
+from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal, Or
 from cerflow.language.formula import DurationWindow
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.connectives import FALSE, TRUE
-from cerflow.logic.conditions.propositions import simplified_disjunction, substituted
+from cerflow.logic.conditions.propositions import simplified, substituted
 from cerflow.spark.frames.tasks import Recognition, pack
 
 _REPORTED = "positions count the events of definitions, too, so one task has to see all (unless positions=False)"
@@ -231,7 +231,7 @@ def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:
         relevance = relevant_events(statement.query.tree, transducer, statement.schema, counted=False)
         found.append(_of_input(relevance.condition, statement, schema))
         reasons.update(dict.fromkeys(relevance.reasons))
-    return Relevance(simplified_disjunction(found), tuple(reasons))
+    return Relevance(simplified(Or, found), tuple(reasons))
 
 
 def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Condition:
