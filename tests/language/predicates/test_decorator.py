@@ -6,11 +6,12 @@ import pytest
 import cerflow
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_condition, parse_query
-from cerflow.language.predicates.predicate import Fold, Form, PredicateKind
 from cerflow.language.predicates.registry import (
+    Fold,
+    Form,
+    PredicateKind,
     calls_of_sets,
     find_predicate,
-    predicate_names,
     predicates_in,
     registered,
     using,
@@ -40,7 +41,7 @@ def test_names_and_options(predicate):
     assert (find_predicate("widths").kind, find_predicate("widths").form) == (PredicateKind.SET, Form.ARROW)
     assert "widths" in calls_of_sets()
     assert not {"below", "under", "two"} & calls_of_sets()
-    assert {"below", "two", "under", "widths"} <= set(predicate_names())
+    assert {"below", "two", "under", "widths"} <= {found.name for found in cerflow.registered_predicates()}
 
 
 def test_a_set_event_by_event(predicate):

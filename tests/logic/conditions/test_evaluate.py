@@ -33,8 +33,7 @@ from cerflow.language.condition import (
     Regexp,
 )
 from cerflow.language.parser import parse_condition
-from cerflow.language.predicates.predicate import Form, Predicate, PredicateKind
-from cerflow.language.predicates.registry import using
+from cerflow.language.predicates.registry import Form, Predicate, PredicateKind, using
 from cerflow.logic.conditions.evaluate import arithmetic, compare, constant_value, value_on
 from cerflow.theory.semantics.conditions import value_of
 from cerflow.theory.semantics.operators import arithmetic as meant_arithmetic

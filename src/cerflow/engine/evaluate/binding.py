@@ -15,8 +15,7 @@ from cerflow.base.graphs import gathered, reached
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
-from cerflow.language.predicates.predicate import Predicate, PredicateKind
-from cerflow.language.predicates.registry import registered
+from cerflow.language.predicates.registry import Predicate, PredicateKind, registered
 from cerflow.logic.conditions.guards import AllRows, SetCall, Stored, reads_events
 
 

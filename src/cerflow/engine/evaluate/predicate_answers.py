@@ -28,7 +28,7 @@ from cerflow.engine.kernels.base.calls import UNKNOWN
 from cerflow.engine.kernels.table import ask_rows
 from cerflow.engine.layout import NULL
 from cerflow.language.predicates.asking import arguments_of_sets, array_of, ask, ask_of_each, ask_of_set
-from cerflow.language.predicates.predicate import Predicate, PredicateKind
+from cerflow.language.predicates.registry import Predicate, PredicateKind
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from cerflow.engine.results.report import ARROW_TYPES, SELECTING, Report, select
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.predicates.asking import Each, ask_of_set
-from cerflow.language.predicates.predicate import Predicate, PredicateKind
+from cerflow.language.predicates.registry import Predicate, PredicateKind
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.evaluate import constant_value

@@ -20,7 +20,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Mask
 from cerflow.base.errors import PredicateError
 from cerflow.base.events import Event
-from cerflow.language.predicates.predicate import Form, Predicate
+from cerflow.language.predicates.registry import Form, Predicate
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from cerflow.base.errors import ArgumentError
 from cerflow.language.lexicon import BUILT_IN, RESERVED
-from cerflow.language.predicates.predicate import Fold, Form, Predicate, PredicateKind
-from cerflow.language.predicates.registry import register_predicate
+from cerflow.language.predicates.registry import Fold, Form, Predicate, PredicateKind, register_predicate
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: Whether a function takes arrays: no (False), NumPy's, or Arrow's.

@@ -8,8 +8,14 @@ from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.language import condition as c
 from cerflow.language.lexicon import BUILT_IN
 from cerflow.language.node import Node, walk
-from cerflow.language.predicates.predicate import Form, Predicate, PredicateKind
-from cerflow.language.predicates.registry import find_predicate, is_about_set, predicate_names
+from cerflow.language.predicates.registry import (
+    Form,
+    Predicate,
+    PredicateKind,
+    find_predicate,
+    is_about_set,
+    registered_predicates,
+)
 from cerflow.logic.analysis.scopes import condition_labels
 
 _LABEL_FUNCTIONS = ("position", "time")
@@ -111,7 +117,7 @@ def _check_reference(reference: c.LabelReference, above: Node | None) -> None:
 def _unknown(
     call: c.Function | c.Aggregate | c.SetTest | c.PredicateCall, what: str = "function", hint: str | None = None
 ) -> QueryError:
-    near = nearest(call.name, (*BUILT_IN, *predicate_names()))
+    near = nearest(call.name, (*BUILT_IN, *(predicate.name for predicate in registered_predicates())))
     return QueryError(f"unknown {what} '{call.name}'", span=call.span, suggestion=near, hint=hint)
 
 

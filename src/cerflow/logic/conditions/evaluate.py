@@ -24,8 +24,7 @@ from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
-from cerflow.language.predicates.predicate import PredicateKind
-from cerflow.language.predicates.registry import registered
+from cerflow.language.predicates.registry import PredicateKind, registered
 from cerflow.logic.conditions import register_values as r
 from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest, reads_events
 

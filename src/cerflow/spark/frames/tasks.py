@@ -24,8 +24,7 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm
 from cerflow.language.condition import Condition
-from cerflow.language.predicates.predicate import Predicate
-from cerflow.language.predicates.registry import predicates_in, using
+from cerflow.language.predicates.registry import Predicate, predicates_in, using
 from cerflow.spark.worker import prepare_worker
 
 

@@ -21,8 +21,7 @@ from cerflow.base.operators import ORDERS, RELATIONS, Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates.asking import array_of, as_argument, ask, ask_of_each
-from cerflow.language.predicates.predicate import PredicateKind
-from cerflow.language.predicates.registry import registered
+from cerflow.language.predicates.registry import PredicateKind, registered
 from cerflow.theory.semantics.times import MICROSECOND, duration, nearest_integer, numbers_of_time, time_arithmetic
 
 _LOWEST, _HIGHEST = -(2**63) + 1, 2**63 - 1
