@@ -113,14 +113,9 @@ def _encoded(lists: pa.ChunkedArray) -> pa.Array:
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     events = whole.flatten()
     numbers: dict[str, int] = {}
-    first: list[int] = []
-    indices = []
-    for k, event in enumerate(events.to_pylist()):
-        number = numbers.setdefault(repr(event), len(first))
-        if number == len(first):
-            first.append(k)
-        indices.append(number)
-    values = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), events.take(pa.array(first, pa.int64())))
+    indices = np.array([numbers.setdefault(repr(event), len(numbers)) for event in events.to_pylist()], np.int32)
+    _, first = np.unique(indices, return_index=True)
+    values = pa.DictionaryArray.from_arrays(pa.array(indices), events.take(pa.array(first)))
     sizes = pc.list_value_length(whole).to_numpy(zero_copy_only=False)
     return pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(sizes)), pa.int32()), values)
 

@@ -12,7 +12,6 @@ from nicegui import events as nicegui_events
 
 from cerflow.api.programs.program import Program
 from cerflow.base.errors import CerflowError
-from cerflow.engine.stopping import checked
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.studying.wording import sentence
 from cerflow.studio.builtin_sample import CONSTRUCTS
@@ -25,7 +24,7 @@ from cerflow.studio.panels.export import ExportPanel
 from cerflow.studio.panels.running import RunningPanel
 from cerflow.studio.panels.stepping import SteppingPanel
 from cerflow.studio.panels.work import heading, icon_button
-from cerflow.studio.runs import Preview, StoppedError, preview, shown_number
+from cerflow.studio.runs import Preview, preview, shown_number, stopped_if
 from cerflow.studio.session import StudioSession
 
 _TABS = {
@@ -130,9 +129,7 @@ class StudioPage:
             with icon_button("history", "Earlier queries", self._list_history).props("color=white"):
                 self._history = ui.menu().props('role=region aria-label="Earlier queries" transition-duration=1')
             icon_button("help_outline", "Help", self._help().open).props("color=white")
-            ui.button(icon="contrast", on_click=self._turn).props(
-                'flat dense round color=white aria-label="Dark or light" title="Dark or light"'
-            )
+            icon_button("contrast", "Dark or light", self._turn).props("color=white")
 
     def _help(self) -> ui.dialog:
         with ui.dialog().props('aria-label="Help" transition-duration=1') as dialog, ui.card():
@@ -238,17 +235,12 @@ class StudioPage:
         session, this, seen = self._session, self._previews, self._session.looked_at
         if session.events is None or session.problems():
             return
-
-        def check() -> None:
-            if this != self._previews or session.closing.is_set():
-                raise StoppedError("it was stopped")
-
         try:
             query = session.query()
             if isinstance(query, Program):
                 return
             # A thread begins with the checks of where it is made.
-            with checked(check):
+            with stopped_if(lambda: this != self._previews or session.closing.is_set()):
                 found = await asyncio.to_thread(preview, query, session.events)
         except (CerflowError, ValueError, MemoryError):
             found = None

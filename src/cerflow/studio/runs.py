@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import log10
 
@@ -39,17 +39,20 @@ class StoppedError(CerflowError):
     """Work that the user has stopped, or that has taken too long; the text says why, or how far it has come."""
 
 
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """End work in this block that takes longer by `StoppedError`."""
-    begin = time.perf_counter()
+def stopped_if(ends: Callable[[], bool], why: str = "it was stopped") -> AbstractContextManager[None]:
+    """A block that ends by `StoppedError` once a function says so."""
 
     def check() -> None:
-        if time.perf_counter() - begin > seconds:
-            raise StoppedError(f"the limit of {seconds:g} s is exceeded")
+        if ends():
+            raise StoppedError(why)
 
-    with checked(check):
-        yield
+    return checked(check)
+
+
+def limited(seconds: float) -> AbstractContextManager[None]:
+    """A block that ends by `StoppedError` if it takes longer."""
+    begin = time.perf_counter()
+    return stopped_if(lambda: time.perf_counter() - begin > seconds, f"the limit of {seconds:g} s is exceeded")
 
 
 # -- of a query

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.planning import limit_of
 from support.conformance import drawn
 from support.runners import engine_refuses, examples
 
@@ -94,7 +95,7 @@ def test_any_span_is_that_of_the_list(data):
     cuts = sorted(data.draw(st.lists(st.integers(0, table.num_rows), max_size=3)))
     parts = [p for a, b in pairwise([0, *cuts, table.num_rows]) for p in recognizer.push(table.slice(a, b - a)).parts]
     # Matches of several parts.
-    matches = cerflow.Matches(parts, recognizer.report, recognizer._plan.limit)
+    matches = cerflow.Matches(parts, recognizer.report, limit_of(query.tree))
     rows = matches.to_pylist()
     assert bool(matches) == bool(rows)
     assert len(matches) == len(rows)

@@ -13,9 +13,8 @@ from weakref import WeakValueDictionary
 from nicegui import ui
 
 from cerflow.base.errors import CerflowError
-from cerflow.engine.stopping import checked
 from cerflow.look.studying.wording import sentence
-from cerflow.studio.runs import StoppedError
+from cerflow.studio.runs import StoppedError, stopped_if
 from cerflow.studio.session import StudioSession
 
 _T = TypeVar("_T")
@@ -90,12 +89,8 @@ class WorkLine:
         stopped = self._stopped = threading.Event()
         closing = self._session.closing
 
-        def check() -> None:
-            if stopped.is_set() or closing.is_set():
-                raise StoppedError("it was stopped")
-
         def checked_work() -> _T:
-            with checked(check):
+            with stopped_if(lambda: stopped.is_set() or closing.is_set()):
                 return work()
 
         self.busy = True
