@@ -28,8 +28,7 @@ from cerflow.language.condition import (
 )
 from cerflow.language.parser import parse_formula
 from cerflow.logic.conditions.cases import contradicts
-from cerflow.logic.conditions.clauses import clauses
-from cerflow.logic.conditions.connectives import conjunction
+from cerflow.logic.conditions.connectives import clauses, conjunction
 from cerflow.logic.conditions.guards import TypeTest
 from cerflow.theory.semantics.conditions import satisfies
 from cerflow.theory.semantics.formulas import Denotation

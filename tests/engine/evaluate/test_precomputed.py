@@ -14,7 +14,7 @@ from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, with_bits
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.recognize.plan import Plan
-from cerflow.logic.conditions.atomic_conditions import atomic_conditions
+from cerflow.logic.conditions.connectives import atomic_conditions
 from cerflow.logic.rewriting.times import with_times_as_numbers
 from support.relevance_cases import ALL, FRAGMENTS, drawn
 from support.runners import examples, frozen

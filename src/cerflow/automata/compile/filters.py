@@ -21,8 +21,7 @@ from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, walk
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.clauses import alternatives_of, clauses, conjuncts_of
-from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.connectives import TRUE, alternatives_of, clauses, conjuncts_of
 from cerflow.logic.conditions.guards import Asked, LabelAggregate, Of, Satisfied, leaves, substitute
 from cerflow.logic.rewriting.rebuild import mentions_set
 

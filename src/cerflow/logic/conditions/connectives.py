@@ -1,19 +1,32 @@
-"""AND, OR and NOT: conditions joined, taken apart, negated, and with truth values worked in."""
+"""AND, OR and NOT: conditions joined, taken apart, negated, with truth values worked in, and in normal forms.
+
+AND and OR between atoms of a FILTER work on the complex event (spec §3), so a condition is a Boolean combination of
+atoms, and every normal form of it means the same. The conjunctive form, `clauses`, needs the fewest copies of an
+automaton, because only a clause with several atoms is a choice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
+from itertools import chain
 from typing import TypeVar
 
-from cerflow.base.operators import Operator
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import MIRRORED, NEGATED, Operator
 from cerflow.language import condition as c
-from cerflow.language.node import Node, rebuild, with_children
+from cerflow.language.node import Node, rebuild, transform, walk, with_children
+from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.evaluate import constant_value
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
 R = TypeVar("R")
 
+Clause = tuple[c.Condition, ...]
+#: The comparisons that are written as the negation of another one.
+_NEGATIONS = (Operator.NE, Operator.GT, Operator.GE)
 TRUE = c.Constant(True)
 FALSE = c.Constant(False)
 #: A condition that is neither true nor false of any event.
@@ -130,3 +143,175 @@ def two_valued(condition: c.Condition) -> tuple[c.Condition, bool]:
             current = c.IsNull(current.operand)
         else:
             return current, positive
+
+
+# -- clauses
+
+
+def clauses(
+    condition: c.Condition, whole: Callable[[c.Condition], bool] = lambda _: False, most: int | None = None
+) -> list[Clause]:
+    """The condition as clauses (all must hold), each a choice of atoms (one must hold).
+
+    NOT is pushed inwards to the atoms. A choice for which ``whole`` is true is an atom itself. Raises
+    `UnsupportedQueryError` if the form grows beyond ``most`` atoms (``limits.CLAUSE_ATOMS`` unless given).
+    """
+
+    def join(sign: type[c.And | c.Or], parts: list[list[Clause]]) -> list[Clause]:
+        if sign is c.And:
+            return [*chain(*parts)]
+        return reduce(lambda left, right: _choice(left, right, condition, most), parts)
+
+    def leaf(atom: c.Condition, positive: bool) -> list[Clause]:
+        return [(_said(atom, positive),)]
+
+    def atomic(current: c.Condition, positive: bool) -> bool:
+        choice = isinstance(current, c.Or if positive else c.And) and whole(current)
+        return choice or not isinstance(current, c.And | c.Or | c.Not)
+
+    found = c.combined(condition, leaf, join, atomic)
+    return list(dict.fromkeys(tuple(dict.fromkeys(c)) for c in found))
+
+
+def conjuncts_of(condition: c.Condition) -> list[c.Condition]:
+    """Conditions without AND that must all hold; NOT is pushed inwards as far as necessary."""
+    return _operands(condition, c.And, c.Or)
+
+
+def alternatives_of(condition: c.Condition) -> list[c.Condition]:
+    """Conditions without OR, one of which must hold; NOT is pushed inwards as far as necessary."""
+    return _operands(condition, c.Or, c.And)
+
+
+def _operands(condition: c.Condition, sign: type[c.And | c.Or], below_not: type[c.And | c.Or]) -> list[c.Condition]:
+    return c.combined(
+        condition,
+        lambda atom, positive: [_said(atom, positive)],
+        lambda _, parts: [*chain(*parts)],
+        lambda current, positive: not isinstance(current, c.Not | (sign if positive else below_not)),
+    )
+
+
+def _said(atom: c.Condition, positive: bool) -> c.Condition:
+    return atom if positive else negated(atom)
+
+
+def clauses_asked(condition: c.Condition) -> list[Clause]:
+    """The clauses of a condition, without atoms that read no event; a clause that never holds is FALSE alone."""
+    found: list[Clause] = []
+    for clause in clauses(condition):
+        values = [
+            None
+            if condition_labels(atom) or any(isinstance(n, c.PredicateCall) for n in walk(atom))
+            else constant_value(atom) is True
+            for atom in clause
+        ]
+        if True not in values:
+            found.append(tuple(a for a, value in zip(clause, values) if value is None) or (c.Constant(False),))
+    return found
+
+
+def negated(atom: c.Condition) -> c.Condition:
+    """The condition that is true where this one is false, and false where it is true."""
+    # Unknown stays unknown, so the opposite comparison is the negation; it needs smaller registers.
+    if isinstance(atom, c.Comparison):
+        return c.Comparison(NEGATED[atom.operator], atom.left, atom.right, span=atom.span)
+    # In a bracket NOT is evaluated event by event, as in front of any other atom.
+    if isinstance(atom, c.Bracket):
+        return c.Bracket(atom.label, c.Not(atom.condition), span=atom.span)
+    return c.Not(atom, span=atom.span)
+
+
+def _choice(left: list[Clause], right: list[Clause], whole: c.Condition, most: int | None) -> list[Clause]:
+    atoms = sum(map(len, left)) * len(right) + sum(map(len, right)) * len(left)
+    if atoms > (limits.CLAUSE_ATOMS if most is None else most):
+        raise UnsupportedQueryError(
+            "this condition has too many combinations of AND and OR",
+            span=whole.span,
+            hint="Write it as a conjunction of smaller choices, or as several FILTERs.",
+        )
+    return [a + b for a in left for b in right]
+
+
+# -- tests on one event, each part of which is true, false or unknown of it
+
+
+@lru_cache(maxsize=4096)
+def normal(test: c.Condition) -> c.Condition:
+    """The test, with equal atomic conditions written alike and constant parts evaluated."""
+    return _of_test(transform(test, _simpler))
+
+
+def settled(test: c.Condition, truths: Mapping[c.Condition, bool | None]) -> c.Condition:
+    """A normal test in which the truth values of some atomic conditions are known."""
+
+    def visit(current: Node) -> Node:
+        if isinstance(current, c.Condition) and current in truths:
+            return constant(truths[current])
+        return _simpler(current)
+
+    return _of_test(transform(test, visit))
+
+
+def atomic_conditions(test: c.Condition) -> list[c.Condition]:
+    """The atomic conditions of a normal test, in order of appearance."""
+    parts = c.operands(test, c.And | c.Or | c.Not | Satisfied)
+    return [part for part in parts if not (isinstance(part, c.Constant) or part == UNKNOWN)]
+
+
+def _of_test(condition: Node) -> c.Condition:
+    """The condition as a test, which only asks whether it is true: FALSE if it cannot be."""
+    assert isinstance(condition, c.Condition)
+    return FALSE if any(part in (UNKNOWN, FALSE) for part in conjuncts(condition)) else condition
+
+
+def _simpler(current: Node) -> Node:
+    match current:
+        case c.Arithmetic() | c.Negative() | c.Function() if all(isinstance(n, c.Literal) for n in current.children):
+            return c.Literal(constant_value(current), span=current.span)  # type: ignore[arg-type]
+        case c.Comparison():
+            return _comparison(current)
+        case c.Between() | c.In(_, (_,)):
+            return transform(spelled_out(current), _simpler)
+        case c.If(condition, then, otherwise) if isinstance(condition, c.Constant) or condition == UNKNOWN:
+            return then if condition == TRUE else otherwise
+        case c.Like() | c.Regexp() | c.In() | c.IsNull():
+            positive = _positive(replace(current, negated=False))
+            return _negation(positive) if current.negated else positive
+        case Satisfied():
+            inner = _of_test(current.condition)
+            # These conditions are never unknown.
+            return inner if isinstance(inner, c.Constant | TypeTest | Satisfied | c.IsNull) else Satisfied(inner)
+        case c.Or(left, right):
+            return _negation(folded(c.And(_negation(left), _negation(right))))
+    return folded(current)
+
+
+def _negation(condition: Node) -> c.Condition:
+    negated = folded(c.Not(condition))  # type: ignore[arg-type]
+    assert isinstance(negated, c.Condition)
+    return negated
+
+
+def _comparison(current: c.Comparison) -> c.Condition:
+    operator, left, right = current.operator, current.left, current.right
+    if isinstance(left, c.TruthValue) and operator is Operator.EQ and right == c.Literal(True):
+        return left.condition
+    if isinstance(left, c.Literal):
+        if isinstance(right, c.Literal):
+            return constant(constant_value(current))
+        operator, left, right = MIRRORED[operator], right, left
+    if right == c.Literal(None):
+        return UNKNOWN
+    if operator in _NEGATIONS:
+        return c.Not(c.Comparison(NEGATED[operator], left, right, span=current.span))
+    return c.Comparison(operator, left, right, span=current.span)
+
+
+def _positive(current: c.Like | c.Regexp | c.In | c.IsNull) -> c.Condition:
+    match current:
+        case c.Like(c.Literal()) | c.Regexp(c.Literal()) | c.In(c.Literal()) | c.IsNull(c.Literal()):
+            return constant(constant_value(current))
+        case c.IsNull(c.Function(_, (c.LabelReference(),))):
+            return FALSE  # every event has a position and a time
+    return current

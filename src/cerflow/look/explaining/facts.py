@@ -27,7 +27,7 @@ from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.multiplicity import label_counts
 from cerflow.logic.analysis.scopes import labels_of, relation_names, resolve
 from cerflow.logic.analysis.types import check_types
-from cerflow.logic.conditions.clauses import clauses
+from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting.implied import with_windows_of_gaps
 from cerflow.logic.rewriting.strategies import without_strategies
 from cerflow.look.explaining import evaluation

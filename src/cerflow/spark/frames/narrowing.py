@@ -28,8 +28,7 @@ from cerflow.engine.recognize.plan import Plan as EnginePlan
 from cerflow.language.condition import Condition, Not
 from cerflow.language.predicates.registry import predicates_in
 from cerflow.language.sremo import with_fields
-from cerflow.logic.conditions.atomic_conditions import atomic_conditions
-from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.connectives import TRUE, atomic_conditions
 from cerflow.logic.conditions.propositions import is_true, leaves_of
 from cerflow.logic.rewriting.times import with_times_as_numbers
 from cerflow.spark.frames.conditions import SparkConditions

@@ -22,8 +22,7 @@ from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow, Window
 from cerflow.language.node import Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
-from cerflow.logic.conditions.atomic_conditions import normal
-from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, not_true
+from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, normal, not_true
 from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import event_spaces_of, expressions_of

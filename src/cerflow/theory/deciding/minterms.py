@@ -31,8 +31,7 @@ from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.logic.analysis.columns import attributes_in
-from cerflow.logic.conditions.atomic_conditions import atomic_conditions, normal, settled
-from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.connectives import TRUE, atomic_conditions, normal, settled
 from cerflow.logic.conditions.evaluate import value_on
 from cerflow.logic.conditions.guards import StreamTest, TypeTest
 from cerflow.theory.deciding import samples

@@ -20,7 +20,7 @@ from cerflow.language.condition import And
 from cerflow.language.node import Node, fold, nested_operands, rebuild, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Scopes, condition_labels, labels_of, resolve
-from cerflow.logic.conditions.clauses import conjuncts_of
+from cerflow.logic.conditions.connectives import conjuncts_of
 from cerflow.logic.rewriting.rebuild import mentions_set, size, transformed
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import find_difference, shortest_match

@@ -17,7 +17,7 @@ from cerflow.language.condition import And, Condition, Or
 from cerflow.language.node import with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels, labels_of
-from cerflow.logic.conditions.clauses import clauses
+from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, size
 from cerflow.theory.rewriting.labels import with_labels_replaced
 

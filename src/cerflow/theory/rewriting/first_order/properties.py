@@ -17,7 +17,7 @@ from cerflow.language.node import Node, fold, fold_only, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.clauses import clauses
+from cerflow.logic.conditions.connectives import clauses
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
 _Pair = tuple[frozenset[str], frozenset[str]]

@@ -13,7 +13,7 @@ from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
 from cerflow.logic.analysis.first_order import check_first_order, is_safe
 from cerflow.logic.analysis.scopes import condition_labels, handed_down, relation_names, resolve
-from cerflow.logic.conditions.clauses import clauses
+from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting import rebuild
 from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.rewriting.first_order.properties import to_safe

@@ -23,7 +23,7 @@ from cerflow.language.node import Node, fold_only, rebuild, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.clauses import clauses_asked, negated
+from cerflow.logic.conditions.connectives import clauses_asked, negated
 from cerflow.logic.rewriting.rebuild import (
     FreshNames,
     check_tree_size,
