@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
@@ -49,20 +50,15 @@ def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
     """
     if duration is None:
         return None
-    found = _parse_duration(duration) if isinstance(duration, str) else duration // timedelta(microseconds=1)
-    if found <= 0:
+    if isinstance(duration, str):
+        with suppress(QuerySyntaxError):
+            match parse_formula(f"A WITHIN {duration}"):
+                case f.Within(_, f.DurationWindow(microseconds)):
+                    return microseconds
+        raise ArgumentError(f"'{duration}' is not a duration; it is a number with a unit, such as '30 minutes'")
+    if duration <= timedelta(0):
         raise ArgumentError(f"a duration must be above zero, not {duration}")
-    return found
-
-
-def _parse_duration(text: str) -> int:
-    try:
-        formula = parse_formula(f"A WITHIN {text}")
-    except QuerySyntaxError:
-        formula = None
-    if formula is None or not isinstance(formula, f.Within) or not isinstance(formula.window, f.DurationWindow):
-        raise ArgumentError(f"'{text}' is not a duration; it is a number with a unit, such as '30 minutes'")
-    return formula.window.microseconds
+    return duration // timedelta(microseconds=1)
 
 
 def parse_formula(text: str) -> f.Formula:

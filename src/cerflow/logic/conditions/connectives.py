@@ -45,10 +45,7 @@ def conjuncts(condition: c.Condition) -> list[c.Condition]:
 
 def conjunction(parts: Iterable[c.Condition]) -> c.Condition:
     """The AND of distinct conditions, in order; TRUE for none."""
-    first, *others = dict.fromkeys(parts) or (TRUE,)
-    for part in others:
-        first = c.And(first, part)
-    return first
+    return reduce(c.And, dict.fromkeys(parts) or (TRUE,))
 
 
 def folded(current: Node) -> Node:
