@@ -23,16 +23,64 @@ from cerflow.engine.evaluate.measures import bounds, deadlines, duration_in_unit
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
-from cerflow.engine.events.store import EventStore, one_batch
+from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.matches.graph import Moments, in_turn
-from cerflow.engine.recognize.open_deadlines import KEY, MEASURE, POSITION, OpenDeadlines
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
 
 _NOTHING = np.zeros(0, np.int64)
 #: Greater than every measure.
 _NEVER = 2**63
+#: The rows of `OpenDeadlines.opened`: positions, measures for the duration, and from here on the words of the keys.
+POSITION, MEASURE, KEY = range(3)
+
+
+class OpenDeadlines:
+    """The opening events of one duration whose deadlines are open, a column for each, with room after them.
+
+    Events are added at the end and removed at the front, so an earlier state is a slice of an array.
+    """
+
+    #: See `cerflow.engine.recognize.transaction`.
+    changes = ("state",)
+
+    def __init__(self, opened: IntRows) -> None:
+        #: The array; the first event, and the end.
+        self.state: tuple[IntRows, int, int] = opened, 0, opened.shape[1]
+
+    def __len__(self) -> int:
+        return self.state[2] - self.state[1]
+
+    @property
+    def opened(self) -> IntRows:
+        """The events."""
+        rows, begin, end = self.state
+        return rows[:, begin:end]
+
+    def add(self, events: IntRows) -> None:
+        """Add later events."""
+        self._room(events.shape[1])[:] = events
+
+    def add_one(self, *words: int) -> None:
+        """Add a later event."""
+        self._room(1)[:, 0] = words
+
+    def _room(self, count: int) -> IntRows:
+        rows, begin, end = self.state
+        if end + count > rows.shape[1]:
+            # Views of the old rows remain valid.
+            old, rows = rows[:, begin:end], np.empty((len(rows), 64 + 2 * (end - begin + count)), np.int64)
+            rows[:, : end - begin] = old
+            begin, end = 0, end - begin
+        self.state = rows, begin, end + count
+        return rows[:, end : end + count]
+
+    def take(self, count: int) -> IntRows:
+        """Remove and return the first events."""
+        rows, begin, end = self.state
+        self.state = rows, begin + count, end
+        return rows[:, begin : begin + count]
 
 
 @dataclass(frozen=True)
@@ -63,7 +111,7 @@ class _Passed:
 
 
 class Deadlines:
-    """The open deadlines of one machine, whose events are in ``store``.
+    """The open deadlines of one machine.
 
     If ``prompt`` is set, the clock shows each deadline before a later event does: each has a moment of its own.
     """
@@ -71,10 +119,9 @@ class Deadlines:
     #: See `cerflow.engine.recognize.transaction`.
     changes = ("queues", "_due")
 
-    def __init__(self, reader: EventReader, store: EventStore) -> None:
+    def __init__(self, reader: EventReader) -> None:
         self._reader = reader
         self._tables = reader.tables
-        self._store = store
         self._width = max(1, len(reader.keys))
         self.prompt = False
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
@@ -198,7 +245,7 @@ class Deadlines:
     def due(self) -> int:
         """The least measure of an event that shows a deadline to have passed."""
         if self._due is None:
-            firsts = (queue.first + size for queue, size in zip(self.queues, self._sizes) if queue)
+            firsts = (int(queue.opened[MEASURE, 0]) + size for queue, size in zip(self.queues, self._sizes) if queue)
             self._due = min(firsts, default=_NEVER)
         return self._due
 
@@ -315,12 +362,11 @@ class Deadlines:
 
     def renumber(self, texts: Sequence[str]) -> None:
         """Code the partitions of opening events again whose texts had these numbers."""
-        for queue in self.queues:
-            rows = queue.opened.copy()
-            for word, kind in enumerate(self._tables.key_kinds):
-                if kind.coded:
-                    rows[KEY + word] = self._tables.strings.codes([texts[k] for k in rows[KEY + word].tolist()])
-            queue.replace(rows)
+        opened = [queue.opened.copy() for queue in self.queues]
+        for word, kind in enumerate(self._tables.key_kinds):
+            for rows in opened if kind.coded else ():
+                rows[KEY + word] = self._tables.strings.codes([texts[k] for k in rows[KEY + word].tolist()])
+        self.queues = list(map(OpenDeadlines, opened))
 
     def arrays(self) -> dict[str, Ints]:
         """The arrays that a snapshot holds besides the opening events: their positions, for each deadline."""
@@ -332,7 +378,7 @@ class Deadlines:
         Raises `SnapshotError` if the arrays name other events, or are out of order.
         """
         self.begin_anew()
-        for k, (queue, window) in enumerate(zip(self.queues, self._tables.deadlines)):
+        for k, window in enumerate(self._tables.deadlines):
             positions = arrays.get(_name(k))
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
             assert positions is not None
@@ -341,7 +387,7 @@ class Deadlines:
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))
             here = BatchRows(opening, self._tables.schema, positions, self._reader.unit)
             begins, words = measures(window, here, self._tables.schema), self._reader.key_words(here)[0]
-            queue.replace(np.vstack([positions, begins, words.T]))
+            self.queues[k] = OpenDeadlines(np.vstack([positions, begins, words.T]))
 
 
 def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> Ints:

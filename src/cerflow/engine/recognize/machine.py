@@ -85,7 +85,7 @@ class Machine:
         self.may_refuse = len(self.tables.arrays.checked) > 0
         self.reader = EventReader(scan, plan.keys, plan.evaluation, plan.streams.position)
         #: The ticks and pauses that are read besides events; None if deadlines do not matter.
-        self.deadlines = Deadlines(self.reader, store) if self.tables.ticking else None
+        self.deadlines = Deadlines(self.reader) if self.tables.ticking else None
         #: The sessions of keys; None if there are none, or the kernel tells them apart.
         self.sessions = Sessions(self.reader, plan.select.partition, plan.schema) if plan.by_session else None
         #: The number of events of the query's streams so far, if these are not all streams.

@@ -20,13 +20,13 @@ from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.results.report import kept_labels
 from cerflow.language import formula as f
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, transform, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.bounds import with_implied_bounds
 from cerflow.logic.rewriting.implied import is_gapless, with_windows_of_gaps, without_implied_times
-from cerflow.logic.rewriting.rebuild import labels_beside_types, transformed
+from cerflow.logic.rewriting.rebuild import labels_beside_types
 from cerflow.logic.rewriting.times import with_times_as_numbers
 
 #: The engine's numbers of the strategies that it evaluates itself.
@@ -59,10 +59,10 @@ def _of_known_types(select: Select, schema: Schema) -> Select:
     """The query on events of which something is known: their only type, or types that none of them has."""
     only, absent = schema.only_type, schema.absent_types
 
-    def known(_: int, node: Node) -> Node:
+    def known(node: Node) -> Node:
         return replace(node, only=only, absent=absent) if isinstance(node, f.AnyEvent | f.NotEvent) else node
 
-    return transformed(select, known) if only is not None or absent else select
+    return transform(select, known) if only is not None or absent else select
 
 
 def absent_so_far(select: Select, schema: Schema, read: Collection[str]) -> frozenset[str]:
@@ -94,9 +94,7 @@ def _with_windows_of_time(select: Select, schema: Schema) -> Select:
 
     # Only events of the same key show a deadline at a value of an attribute.
     apart = any(isinstance(node, f.NotFollowedBy) and of_time(node.window) is not node.window for node in walk(select))
-    if apart or all(of_time(node) is node for node in walk(select)):
-        return select
-    return transformed(select, lambda _, node: of_time(node))
+    return select if apart else transform(select, of_time)
 
 
 def made_ready(select: Select, transducer: Transducer) -> Transducer:
