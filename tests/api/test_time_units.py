@@ -84,7 +84,7 @@ def test_the_unit_is_part_of_a_snapshot():
         recognizer = QUERY.recognizer(table.schema, time="t", time_unit=unit)
         recognizer.push(table.slice(0, 1))
         again = cerflow.Recognizer.restore(QUERY, recognizer.snapshot())
-        assert again._plan.schema.microseconds == recognizer._plan.schema.microseconds
+        assert again._machine.plan.schema.microseconds == recognizer._machine.plan.schema.microseconds
         assert again.push(table.slice(1)).count() == found
     late = events([5, 15])
     recognizer = QUERY.recognizer(late.schema, time="t", time_unit="s")

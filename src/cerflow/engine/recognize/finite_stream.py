@@ -61,16 +61,12 @@ class FiniteStream:
 
     def detected(self) -> Iterator[tuple[str, list[Part]]]:
         """The detections of each query, batch by batch; raises as `detected_between`."""
-        driver = self.driver(0)
-        count = self.table.num_rows
-        for begin, end in ((0, count - self._clocked), (count - self._clocked, count)):
-            while begin < end:
-                self.reached, stop = begin, min(begin + driver.rows_at_once, end)
-                yield from self.detected_between(driver, begin, stop)
-                begin = stop
-            driver.prompt = True
+        driver, count = self.driver(0), self.table.num_rows
+        yield from self.detected_between(driver, 0, count - self._clocked)
+        driver.prompt = True
+        yield from self.detected_between(driver, count - self._clocked, count)
         yield from self.detected_at_end(driver)
-        self.reached = self.table.num_rows
+        self.reached = count
 
     def driver(self, first: int) -> Driver:
         """A driver for the events from number ``first`` on."""
@@ -87,6 +83,7 @@ class FiniteStream:
         """
         at = start
         while at < stop:
+            self.reached = at
             for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
                 driver.forget(wanted=True)
                 driver.end_with_next(at + rows.num_rows == (stop if ending else self.table.num_rows))

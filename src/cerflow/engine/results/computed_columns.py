@@ -17,7 +17,7 @@ from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
 from cerflow.engine.evaluate.predicate_answers import EventArgument, python_arguments
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
-from cerflow.engine.events.store import StoredEvents, one_batch
+from cerflow.engine.events.store import one_batch
 from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen, in_order
 from cerflow.engine.results.report import ARROW_TYPES, SELECTING, Report, selected_attribute
 from cerflow.language import condition as c
@@ -77,14 +77,13 @@ class LabelAttributes:
             values = events.value(attribute) if expression.name in ("min", "max") else None
             at = chosen(expression.name, events.groups, values)
             positions = np.where(at < 0, -1, np.append(events.positions, -1)[at])
-            return self._at(attribute.name, positions)
+            return self.kept.column(self.schema.column(attribute.name), positions)
         return self.column(attribute.label, attribute.name)
 
     def events(self, label: str) -> _LabelEvents:
         """All events of a label in all matches."""
         match, positions = self._having(label)
-        groups = Grouping(np.bincount(match, minlength=len(self.found)))
-        return _LabelEvents(positions, groups, self.kept, self.schema, self.numbered)
+        return _LabelEvents(self, positions, Grouping(np.bincount(match, minlength=len(self.found))))
 
     def positions(self, label: str) -> Ints:
         """The position of the label's event in each match, -1 without one."""
@@ -104,10 +103,7 @@ class LabelAttributes:
 
     def column(self, label: str, name: str) -> pa.Array:
         """An attribute of the label's event in each match."""
-        return self._at(name, self.positions(label))
-
-    def _at(self, name: str, positions: Ints) -> pa.Array:
-        return self.kept.column(self.schema.column(name), positions)
+        return self.kept.column(self.schema.column(name), self.positions(label))
 
     def flatten(self, current: Node, children: Sequence[Node]) -> Node:
         """Replace ``x.a``, ``time(x)``, aggregates and calls by bare attributes of the gathered rows."""
@@ -136,21 +132,19 @@ class LabelAttributes:
         """Gather the column behind a flat name."""
         if flat in self._columns:
             return
-        source = self._flat[flat]
-        if isinstance(source, c.Aggregate):
-            column = self._aggregate(source)
-        elif isinstance(source, c.SetTest | c.PredicateCall):
-            if isinstance(source, c.SetTest):
-                events = self.events(next(iter(condition_labels(source))))
-                truth = in_order(source.name, events.groups, events.value(source.argument))
-            else:
-                truth = self._answers(source)
-            column = _array(truth.vector(), pa.bool_(), len(self.found))
-        else:
-            label, name = source
-            if name == "\0time":
-                name = self.schema.time or "\0position"
-            column = self._places(label) if name == "\0position" else self.column(label, name)
+        match self._flat[flat]:
+            case c.Aggregate() as aggregate:
+                column = self._aggregate(aggregate)
+            case c.SetTest(name, argument) as test:
+                events = self.events(next(iter(condition_labels(test))))
+                truth = in_order(name, events.groups, events.value(argument))
+                column = _array(truth.vector(), pa.bool_(), len(self.found))
+            case c.PredicateCall() as call:
+                column = _array(self._answers(call).vector(), pa.bool_(), len(self.found))
+            case label, name:
+                if name == "\0time":
+                    name = self.schema.time or "\0position"
+                column = self._places(label) if name == "\0position" else self.column(label, name)
         self._columns[flat] = column
 
     def _aggregate(self, aggregate: c.Aggregate) -> pa.Array:
@@ -221,13 +215,11 @@ class LabelAttributes:
 
 @dataclass(frozen=True)
 class _LabelEvents:
-    """The events of a label in each of some matches, in the order of their positions."""
+    """The events of a label in each match, in the order of their positions."""
 
+    of: LabelAttributes
     positions: Ints
     groups: Grouping
-    kept: StoredEvents
-    schema: Schema
-    numbered: str | None
 
     def value(self, argument: c.Expression) -> Vector:
         """The value of an expression on each event."""
@@ -239,18 +231,17 @@ class _LabelEvents:
         """The same as Python values; a label stands for whole events."""
         given: Vector | EventArgument
         if isinstance(argument, c.LabelReference):
-            rows, names = self._rows(), readable(self.schema, self.numbered)
+            rows, names = self._rows(), readable(self.of.schema, self.of.numbered)
             given = EventArgument(names, tuple(rows.attribute(name) for name in names))
         else:
             given = self.value(argument)
-        return python_arguments(given, np.arange(len(self.positions)), finest_unit(self.schema))
+        return python_arguments(given, np.arange(len(self.positions)), finest_unit(self.of.schema))
 
     def _rows(self) -> BatchRows:
-        batch = one_batch(self.kept.at(self.positions))
-        numbers = self.positions
-        if self.numbered is not None:
-            numbers = numbers_of(batch.column(self.numbered).cast(pa.int64()))
-        return BatchRows(batch, self.schema, self.positions, finest_unit(self.schema), numbers)
+        schema, numbered = self.of.schema, self.of.numbered
+        batch = one_batch(self.of.kept.at(self.positions))
+        numbers = self.positions if numbered is None else numbers_of(batch.column(numbered).cast(pa.int64()))
+        return BatchRows(batch, schema, self.positions, finest_unit(schema), numbers)
 
 
 def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
