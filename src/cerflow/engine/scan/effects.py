@@ -68,7 +68,7 @@ def effects_of(tables: TransducerTables) -> tuple[IntRows, IntRows]:
             effect[layout.E_MATTERS] |= 1 << state
             if row[engine_layout.ROW_LEAVES] == engine_layout.LEAVES and state not in tables.transducer.initial:
                 effect[layout.E_LEAVES] |= 1 << state
-        for number in sorted(tables.allowed(signature)):
+        for number in tables.effects[signature][0]:
             move = tables.moves.rows[number]
             moves.append((move.transition.source, move.target, move.final))
         effect[layout.E_LEAD : layout.E_LEAD_END + 1] = begin, len(moves)

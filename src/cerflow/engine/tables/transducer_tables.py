@@ -87,9 +87,6 @@ class TransducerTables:
         self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
         #: The expressions that the kernels read, in the order of the event columns.
         self.columns = self.atoms.columns
-        #: Label sets by number; 0 is the empty one.
-        self.label_sets: list[frozenset[str]] = [frozenset()]
-        self._label_numbers: dict[frozenset[str], int] = {frozenset(): 0}
         # Only the first mark is measured, so later labels do not matter in these states.
         self.moves = Moves(transducer, begun(transducer) if detecting else frozenset(), precomputed)
         #: The tests that signatures are made from.
@@ -106,8 +103,8 @@ class TransducerTables:
         self.alone = self.lists and one_run_each(transducer)
         self._signatures: dict[frozenset[int], int] = {}
         self._by_effect: dict[Effect, int] = {}
-        #: For each signature the moves that it allows.
-        self._allowed: list[frozenset[int]] = []
+        #: The effect of each signature.
+        self.effects: list[Effect] = []
         #: For each signature whether it allows any move, or ends any waiting.
         self.relevant: list[bool] = []
         #: The registers whose collections may become too many.
@@ -142,7 +139,7 @@ class TransducerTables:
         other.strings = Strings(self.strings.texts)
         other._signatures = dict(self._signatures)
         other._by_effect = dict(self._by_effect)
-        other._allowed = list(self._allowed)
+        other.effects = list(self.effects)
         other.relevant = list(self.relevant)
         other.opened = list(self.opened)
         return other
@@ -171,11 +168,7 @@ class TransducerTables:
     def wanted(self, column: int) -> Mask:
         """For each signature, whether some move that it allows reads a column."""
         readers = self.atoms.readers[column]
-        return np.array([not readers.isdisjoint(moves) for moves in self._allowed], bool)
-
-    def allowed(self, signature: int) -> frozenset[int]:
-        """The moves that a signature allows."""
-        return self._allowed[signature]
+        return np.array([not readers.isdisjoint(moves) for moves, _ in self.effects], bool)
 
     # -- slots ---------------------------------------------------------------------------------------------------
 
@@ -223,17 +216,11 @@ class TransducerTables:
                 fields.extend([0, 0, 0, how, -1] for how in found)
         return begin
 
-    def label_set(self, labels: frozenset[str]) -> int:
-        """The number of a label set."""
-        if labels not in self._label_numbers:
-            self._label_numbers[labels] = len(self.label_sets)
-            self.label_sets.append(labels)
-        return self._label_numbers[labels]
-
     # -- tables --------------------------------------------------------------------------------------------------
 
     def _arrays(self, key_words: int, consume: int, strategy: int) -> TableArrays:
         transitions: list[list[int]] = []
+        labels: dict[frozenset[str], int] = {frozenset(): 0}
         compared: list[list[list[int]]] = []
         steps = StepCompiler(self.slots, self.kinds, self.atoms)
         for move in self.moves.rows:
@@ -245,10 +232,13 @@ class TransducerTables:
             compared.append([r for r, a in zip(self.atoms.rows[first:], t.atoms) if not isinstance(a, InWindow)])
             copies, begin = len(steps.copies), len(steps.steps)
             steps.add(t, move.target)
-            row = [t.source, move.target, self.label_set(self.moves.marks(t)), int(move.final), first]
+            label = labels.setdefault(self.moves.marks(t), len(labels))
+            row = [t.source, move.target, label, int(move.final), first]
             row += [len(self.atoms.rows), copies, len(steps.copies), begin, len(steps.steps)]
             transitions.append(row)
         self.atoms.move = -1
+        #: Label sets by number; 0 is the empty one.
+        self.label_sets = list(labels)
         states = self.transducer.states
         expiring = [steps.expiring(q, partitioned=self.partitioned) for q in range(states)]
         # Ticks come between events, so the last event read does not identify a run.
@@ -328,22 +318,18 @@ class TransducerTables:
 
     def without(self, signature: int, moves: frozenset[int]) -> int:
         """The number of the signature with the same effect except some moves."""
-        allowed, left = list(self._by_effect)[signature]
+        allowed, left = self.effects[signature]
         added: list[Effect] = []
         number = self._number((tuple(move for move in allowed if move not in moves), left), added)
         if added:
             self.arrays = self._with_signatures(self.arrays, added)
         return number
 
-    def leaves(self, signature: int) -> tuple[int, ...]:
-        """The states that runs cannot keep over events with a signature."""
-        return list(self._by_effect)[signature][1]
-
     def _number(self, effect: Effect, added: list[Effect]) -> int:
         """The number of an effect; a new one is ``added``."""
         if effect not in self._by_effect:
             self._by_effect[effect] = len(self._by_effect)
-            self._allowed.append(frozenset(effect[0]))
+            self.effects.append(effect)
             self.relevant.append(self.moves.matters(effect))
             opening = (self.moves.rows[number].transition for number in effect[0] if self.deadlines)
             self.opened.append(frozenset().union(*(opened_by(t, self.deadlines) for t in opening)))
@@ -363,7 +349,7 @@ class TransducerTables:
         if len(self._signatures) > limits.SIGNATURES:
             self._signatures = {}
             self._by_effect = {}
-            self._allowed = []
+            self.effects = []
             self.relevant = []
             self.opened = []
             self.arrays = self.arrays._replace(

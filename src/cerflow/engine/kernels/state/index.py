@@ -110,8 +110,7 @@ def first_candidate(p, q, key, state, tables):
     if key == layout.NULL:
         return np.int64(-1)
     if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        c = np.int64(state.index_table[_bucket(p, q, key, state)])
-        return c if c < 0 or _is_equal(c, p, q, key, state) else _next_equal(c, p, q, key, state)
+        return _first_equal(np.int64(state.index_table[_bucket(p, q, key, state)]), p, q, key, state)
     c = np.int64(state.tops[p, tables.indexes[q, layout.X_NUMBER]])
     return c if c >= 0 and state.config_long[c, layout.L_KEY] <= key else np.int64(-1)
 
@@ -120,7 +119,7 @@ def first_candidate(p, q, key, state, tables):
 def next_candidate(c, p, q, key, state, tables):
     """The next candidate after ``c``, or -1."""
     if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        return _next_equal(c, p, q, key, state)
+        return _first_equal(np.int64(state.config[c, layout.C_RIGHT]), p, q, key, state)
     for side in (layout.C_LEFT, layout.C_RIGHT):
         below = np.int64(state.config[c, side])
         if below >= 0 and state.config_long[below, layout.L_KEY] <= key:
@@ -132,7 +131,7 @@ def next_candidate(c, p, q, key, state, tables):
 def skip_candidate(c, p, q, key, state, tables):
     """The next candidate after ``c``; takes ``c`` out of the index."""
     if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        after = _next_equal(c, p, q, key, state)
+        after = _first_equal(np.int64(state.config[c, layout.C_RIGHT]), p, q, key, state)
         leave_index(c, q, state, tables)
         return after
     higher = np.int64(state.config[c, layout.C_HIGHER])
@@ -162,20 +161,15 @@ def _bucket(p, q, key, state):
 
 
 @part
-def _is_equal(c, p, q, key, state):
+def _first_equal(c, p, q, key, state):
+    """The first configuration with this key in a chain from ``c`` on, or -1."""
     config = state.config
-    return (
-        state.config_long[c, layout.L_KEY] == key
-        and config[c, layout.C_PARTITION] == p
-        and config[c, layout.C_GROUP] == q
-    )
-
-
-@part
-def _next_equal(c, p, q, key, state):
-    c = np.int64(state.config[c, layout.C_RIGHT])
-    while c >= 0 and not _is_equal(c, p, q, key, state):
-        c = np.int64(state.config[c, layout.C_RIGHT])
+    while c >= 0 and (
+        state.config_long[c, layout.L_KEY] != key
+        or config[c, layout.C_PARTITION] != p
+        or config[c, layout.C_GROUP] != q
+    ):
+        c = np.int64(config[c, layout.C_RIGHT])
     return c
 
 
