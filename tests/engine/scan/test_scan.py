@@ -140,7 +140,7 @@ def shown(reader, batch, first):
     plain = [plain_array(column, plain_type(column.type)) for column in batch.columns]
     events, n = reader.read(pa.RecordBatch.from_arrays(plain, batch.schema.names), first)
     tables = reader.tables
-    allowed = [sorted(tables._allowed[s]) for s in events.signature[:n].tolist()]
+    allowed = [sorted(tables.effects[s][0]) for s in events.signature[:n].tolist()]
     columns, keys = events.columns[:n].astype(object), events.keys[:n].astype(object)
     texts = [*tables.strings.texts]
     for k, column in enumerate(tables.columns):
