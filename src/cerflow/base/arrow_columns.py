@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cerflow.base import limits
 from cerflow.base.array_types import Floats, Mask
+
+_Part = TypeVar("_Part")
 
 #: Decimals of at most so many digits are exact as floats if they are whole.
 _DIGITS_EXACT = 15
@@ -28,6 +31,21 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
+
+
+def together(parts: Iterable[_Part], size: Callable[[_Part], tuple[int, int]]) -> Iterator[list[_Part]]:
+    """Parts of an input that are pushed at a time, as large pushes pay; ``size`` gives the rows and bytes of one."""
+    waiting: list[_Part] = []
+    rows = taken = 0
+    for part in parts:
+        more, own = size(part)
+        if waiting and (rows + more > limits.PUSH_ROWS or taken + own > limits.PUSH_BYTES):
+            yield waiting
+            waiting, rows, taken = [], 0, 0
+        waiting.append(part)
+        rows, taken = rows + more, taken + own
+    if waiting:
+        yield waiting
 
 
 def array_of_numbers(values: NDArray[Any], missing: Mask | None = None) -> pa.Array:

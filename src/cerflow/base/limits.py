@@ -218,6 +218,8 @@ COPIED_BYTES_EACH = 64
 COPIED_BYTES_A_SECOND = 500_000_000
 #: Events that came one by one and are kept so; more are joined to a batch.
 SINGLE_EVENTS = 1024
+#: Rows of files and of tasks of Spark that are pushed at a time, and their bytes at most, about.
+PUSH_ROWS, PUSH_BYTES = 1 << 20, 1 << 26
 #: Rows of the chunks of a table, on average; smaller ones are joined, as each costs something to look into.
 CHUNK_ROWS = 4096
 #: Strings beyond those of the query that a recogniser keeps before it looks for those that can go.
@@ -322,10 +324,6 @@ SOURCE_TOLERANCE = 4
 FOOTERS_AT_ONCE = 16
 #: Bytes for each value of a column of text in a file, up to which it is read as a dictionary.
 DICTIONARY_BYTES = 4
-#: Rows that a task of a DataFrame pushes at a time.
-SPARK_PUSH_ROWS = 1 << 16
-#: Their bytes at most, about.
-SPARK_PUSH_BYTES = 1 << 26
 #: Ranges of the ordering column that the input is told, so that it can skip what lies outside.
 SPARK_RANGES = 64
 #: Parts, at most, into which a DataFrame is divided to be numbered.

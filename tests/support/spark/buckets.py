@@ -87,7 +87,7 @@ class StreamingRun:
         ]
         given = pa.table([*first, *table.select(names).columns], [BUCKET, REASON, INSTANT, RECORD, *names])
         step = max(1, -(-len(rows) // pieces))
-        with mock.patch.object(limits, "SPARK_PUSH_ROWS", step):
+        with mock.patch.object(limits, "PUSH_ROWS", step):
             batches = given.to_batches(max_chunksize=step)
             packed = [
                 row for batch in packed_by_bucket(self.work.schema, False, iter(batches)) for row in batch.to_pylist()

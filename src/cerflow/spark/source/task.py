@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array, together
 from cerflow.base.errors import InputError
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import Bound
@@ -108,8 +108,8 @@ class InOrder:
                     "that say how they are; write the files in that order, or let cerflow.spark.match sort them"
                 )
             self._latest = piece.keys[-1].item()
-            for start in range(0, len(piece.keys), limits.SOURCE_BATCH_ROWS):
-                yield piece.slice(start, min(start + limits.SOURCE_BATCH_ROWS, len(piece.keys)))
+            for start in range(0, len(piece.keys), limits.PUSH_ROWS):
+                yield piece.slice(start, min(start + limits.PUSH_ROWS, len(piece.keys)))
 
     def _sorted(self, pieces: list[OrderedBatch]) -> OrderedBatch:
         """Some pieces, in the order of the input, as one in the order of keys."""
@@ -179,15 +179,17 @@ def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
     needed = [name for name in recognition.schema.columns.names if name != recognition.position]
     runner: SliceRunner | None = None
     latest: Key | None = None
-    for piece in InOrder(work.scan, reader, some.groups, work.most_waiting):
+    ordered = InOrder(work.scan, reader, some.groups, work.most_waiting)
+    for pieces in together(ordered, lambda piece: (len(piece.keys), piece.rows.nbytes)):
         # All events before the slice have been read, and dropped, when its first ones come.
         if runner is None:
             first = None if recognition.position is None else some.before + reader.dropped
             runner = SliceRunner(recognition, Bound(recognition.max_matches), first)
-        rows = piece.rows.select(needed)
-        own = 0 if piece.keys[0] >= some.start else int(np.searchsorted(piece.keys, some.start, "left"))
+        rows = pa.Table.from_batches([piece.rows.select(needed) for piece in pieces])
+        keys: Keys = np.concatenate([piece.keys for piece in pieces])
+        own = 0 if keys[0] >= some.start else int(np.searchsorted(keys, some.start, "left"))
         if own:
-            latest = piece.keys[own - 1].item()
+            latest = keys[own - 1].item()
             runner.prepare(rows.slice(0, own))
         if own < rows.num_rows:
             if some.found is not None and (latest is None or latest < some.found):
