@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import SnapshotError
 from cerflow.engine import layout
@@ -138,7 +137,7 @@ class Machine:
         occupied = cache(self._occupied)
         scan = self.reader.choose_scan(own, rows.num_rows, occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
-        asks = scan.follows or (scan.flows and rows.num_rows >= limits.NARROWED_ROWS)
+        asks = scan.follows or (scan.flows and scan.narrows(rows.num_rows))
         carried = self.deadlines.carried if self.deadlines is not None and rows is whole else None
         events, count = self.reader.read(rows, first, occupied() if asks else -1, own, carried)
         self.taken += count

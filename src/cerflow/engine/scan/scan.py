@@ -29,8 +29,12 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Batches that are read whole after one of which most relevant rows were left.
-_PAUSE = 7
+#: Batches that are read whole after one that was narrowed in vain: twice as many each time, up to so many.
+_PAUSE, _LONGEST_PAUSE = 8, 64
+#: A batch is narrowed in vain unless it loses one of so many relevant rows, and this many more: that costs as much.
+_LOST_OF, _LOST = 6, 500
+#: What one batch shows holds for others of up to so many times its rows.
+_ALIKE = 4
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
     *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "candidates", "groups", "members", "slots"),
@@ -68,8 +72,8 @@ class BatchScan:
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: Whether no event follows the batch that is read next.
         self.ending = False
-        #: This many further batches are read whole.
-        self._whole = 0
+        #: This many further batches of up to so many rows are read whole, and twice as many if the next shows the same.
+        self._whole, self._alike, self._pause = 0, 0, _PAUSE
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -154,6 +158,10 @@ class BatchScan:
         guards = self.program.guards
         return None if guards is None or not (tests or readers) else partial(guards.left_by, tests)
 
+    def narrows(self, rows: int) -> bool:
+        """Whether rows of a batch of so many are ruled out by what runs of keys can pass through."""
+        return rows >= limits.NARROWED_ROWS and not (self._whole and rows <= self._alike)
+
     def read(
         self,
         batch: pa.RecordBatch,
@@ -185,8 +193,7 @@ class BatchScan:
         control[layout.FIRST] = first
         control[layout.COUNT] = control[layout.FIXES] = 0
         contiguity = self._contiguity
-        large = count >= limits.NARROWED_ROWS
-        whole = self._whole > 0 or not large
+        large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
         self._whole = max(0, self._whole - large)
         control[layout.OCCUPIED] = occupied
         if self._given_away:
@@ -199,22 +206,22 @@ class BatchScan:
             self._know_effects()
             self._begin_counting(count)
         self.consecutive = None
-        alone = contiguity is not None and large and count >= 2 * contiguity.length
-        if contiguity is not None and alone:
+        alone = contiguity is not None and count >= 2 * contiguity.length
+        if contiguity is not None and (alone := alone and (narrowed if contiguity.keyed else large)):
             begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
             alone = find_consecutive(self.room, contiguity, exported, batch, begun=begun)
         control[layout.NARROWS], control[layout.MARKS] = 0, layout.NOT_MARKED if alone else self._marks
         control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
         chosen = contiguity is not None and contiguity.keyed and alone
-        through = None if whole else self._through
+        through = self._through if narrowed else None
         if through is not None and (carried is not None or not through.waits):
             followed = follow_runs(self.room, through, exported, batch, occupied, ending=self.ending)
             chosen = followed and through.by_key is not None
-            if 4 * control[layout.OVERLAP] > count:
+            if 4 * control[layout.OVERLAP] > count >= self.rows_at_once:
                 # Rows that later batches may need do not show that most rows matter.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
-                self._rest_if_kept()
+                self._rest_if_vain(count, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
@@ -270,11 +277,13 @@ class BatchScan:
     def _events_for(self) -> Callable[[int], EventArrays]:
         return partial(room_for, self.tables, windowed=self._windowed, narrowed=self._narrowed)
 
-    def _rest_if_kept(self) -> None:
-        """Read the next batches whole if most relevant rows of this one are left."""
-        relevant, kept = self.room.control[layout.RELEVANT : layout.KEPT + 1].tolist()
-        if 4 * kept > 3 * relevant:
-            self._whole = _PAUSE
+    def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
+        """Read the next batches whole if one of so many rows has lost too few of its relevant ones to pay."""
+        if relevant - kept >= relevant // _LOST_OF + _LOST:
+            self._pause = _PAUSE
+            return
+        self._whole, self._alike = self._pause - 1, _ALIKE * rows
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""
@@ -314,7 +323,10 @@ class BatchScan:
         """Read the rows of a batch that `find_rows` or `flow_by_key` has chosen."""
         control, chosen = self.room.control, self.room.arrays.guards[: batch.num_rows]
         control[layout.NARROWS], control[layout.MARKS], control[layout.LOOKED_AHEAD] = 1, layout.MARKED, 1
-        self.room.room_for_candidates(int(np.count_nonzero(chosen)))
+        left = int(np.count_nonzero(chosen))
+        if self._contiguity is not None:
+            self._rest_if_vain(batch.num_rows, batch.num_rows, left)
+        self.room.room_for_candidates(left)
         self._scan(exported, batch, 0, batch.num_rows)
         candidates = self.room.arrays.candidates[: control[layout.CANDIDATES]]
         through = self._through

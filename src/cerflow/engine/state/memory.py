@@ -33,6 +33,8 @@ _BY_ADDRESS = {
     layout.O_LET_GO: kernels.let_go,
     layout.O_ENTER: kernels.enter,
 }
+#: Partitions that are looked at together for the states in which runs are.
+_LOOKED_AT = 1 << 12
 
 
 class Memory:
@@ -180,8 +182,14 @@ class Memory:
         if tables.grouped or first == -1:
             return -1
         partitions = int(self.state.counters[layout.N_PARTITIONS]) if tables.partitioned else 1
-        filled = np.flatnonzero((self.state.heads[:partitions, :-1] >= 0).any(axis=0))
-        return sum(1 << q for q in filled.tolist()) | first
+        heads, found = self.state.heads[:partitions, :-1], first
+        # In a large state runs are soon found in all of them.
+        for start in range(0, partitions, _LOOKED_AT):
+            filled = (heads[start : start + _LOOKED_AT] >= 0).any(axis=0)
+            found |= sum(1 << q for q in np.flatnonzero(filled).tolist())
+            if found == (1 << heads.shape[1]) - 1:
+                break
+        return found
 
     def live_positions(self, bound: int) -> Ints:
         """The positions of all events that may still be part of a match that is reported."""
