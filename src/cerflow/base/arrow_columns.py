@@ -33,7 +33,7 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
-def together(parts: Iterable[_Part], size: Callable[[_Part], tuple[int, int]]) -> Iterator[list[_Part]]:
+def pushed_together(parts: Iterable[_Part], size: Callable[[_Part], tuple[int, int]]) -> Iterator[list[_Part]]:
     """Parts of an input that are pushed at a time, as large pushes pay; ``size`` gives the rows and bytes of one."""
     waiting: list[_Part] = []
     rows = taken = 0

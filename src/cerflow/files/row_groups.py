@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
-from cerflow.base.arrow_columns import array_of_numbers, one_array, together
+from cerflow.base.arrow_columns import array_of_numbers, one_array, pushed_together
 from cerflow.base.errors import InputError
 from cerflow.engine.slices.by_keys import Key, Keys
 from cerflow.engine.slices.by_row_groups import RowGroup, extremes_of, is_orderly, keys_of
@@ -191,7 +191,7 @@ class OrderedGroups:
         time = self.plan.columns.time
         first = 0
         by_file = groupby(self.groups, lambda group: group.file)
-        for file, groups in ((file, groups) for file, some in by_file for groups in together(some, self._size)):
+        for file, groups in ((file, groups) for file, some in by_file for groups in pushed_together(some, self._size)):
             numbers, path = [group.index for group in groups], self.plan.one.events.files[file]
             with reading(path, InputFormat.PARQUET):
                 table = self.files[file].read_row_groups(numbers, columns=given)

@@ -14,7 +14,7 @@ from cerflow.api.programs.program import Program, read_query
 from cerflow.api.programs.recognizer import ProgramRecognizer
 from cerflow.api.query import Language, Query
 from cerflow.base import limits
-from cerflow.base.arrow_columns import array_of_numbers, together
+from cerflow.base.arrow_columns import array_of_numbers, pushed_together
 from cerflow.base.errors import BadRecordError, UnsupportedQueryError, cut_short
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
@@ -183,7 +183,7 @@ def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
 
 def as_larger_tables(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:
     """The rows of a task under the names of the input, as larger tables."""
-    for some in together(batches, lambda batch: (batch.num_rows, batch.nbytes)):
+    for some in pushed_together(batches, lambda batch: (batch.num_rows, batch.nbytes)):
         if any(batch.num_rows for batch in some):
             yield named(some, names)
 

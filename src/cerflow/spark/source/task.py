@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array, together
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array, pushed_together
 from cerflow.base.errors import InputError
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.row_limit import Bound
@@ -180,7 +180,7 @@ def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
     runner: SliceRunner | None = None
     latest: Key | None = None
     ordered = InOrder(work.scan, reader, some.groups, work.most_waiting)
-    for pieces in together(ordered, lambda piece: (len(piece.keys), piece.rows.nbytes)):
+    for pieces in pushed_together(ordered, lambda piece: (len(piece.keys), piece.rows.nbytes)):
         # All events before the slice have been read, and dropped, when its first ones come.
         if runner is None:
             first = None if recognition.position is None else some.before + reader.dropped
