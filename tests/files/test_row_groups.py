@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from cerflow import cli
 from cerflow.api.stream_inputs import Input
+from cerflow.base import limits
 from cerflow.cli.commands import local_runner
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.row_groups import OrderedGroups
@@ -171,6 +173,28 @@ def test_wrong_statistics_are_told(tmp_path):
     found = groups_of(tmp_path / "e.parquet")
     object.__setattr__(found, "groups", tuple(replace(one, least=one.least + 1) for one in found.groups))
     with pytest.raises(Exception, match=r"the statistics of 't' in row group 0 of .* are wrong; write the file again"):
+        list(found.parts(["type", "t"]))
+
+
+def test_small_groups_of_a_file_are_read_together(tmp_path, monkeypatch):
+    for k in range(2):
+        pq.write_table(events().slice(k * 1500, 1500), tmp_path / f"{k}.parquet", row_group_size=400)
+    found = groups_of(tmp_path)
+    assert [len(part.table) for part in found.parts(["type", "t", "name"])] == [1500, 1500]
+    monkeypatch.setattr(limits, "PUSH_ROWS", 900)
+    parts = list(found.parts(["type", "t", "name"]))
+    assert [len(part.table) for part in parts] == [800, 700, 800, 700]
+    assert [part.rows.tolist() for part in parts] == [
+        list(range(a, b)) for a, b in pairwise([0, 800, 1500, 2300, 3000])
+    ]
+    table = pa.concat_tables([part.table for part in parts]).select(["type", "name", "t"])
+    assert table.cast(events().select(["type", "name", "t"]).schema).equals(events().select(["type", "name", "t"]))
+    monkeypatch.setattr(limits, "PUSH_BYTES", 1)
+    assert [len(part.table) for part in found.parts(["type", "t"])] == [400, 400, 400, 300] * 2
+    monkeypatch.undo()
+    wrong = [replace(one, greatest=one.greatest - 1) if one.place == (1, 2) else one for one in found.groups]
+    object.__setattr__(found, "groups", tuple(wrong))
+    with pytest.raises(Exception, match=r"statistics of 't' in row group 2 of .*1.parquet are wrong"):
         list(found.parts(["type", "t"]))
 
 

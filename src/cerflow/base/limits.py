@@ -126,6 +126,8 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
+#: After a batch that did not pay one in this many is narrowed; twice as many each time, up to eight times as many.
+NARROWING_PAUSE = 8
 #: Keys that have states of their own where rows are ruled out by what runs can pass through, as many again for each so
 #: many rows; more share them. Both are powers of two.
 FLOW_KEYS, FLOW_KEY_ROWS = 1 << 17, 1 << 19

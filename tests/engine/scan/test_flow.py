@@ -1,6 +1,7 @@
 """Events that no run can pass through on its way to a match are left out; that changes no match."""
 
 import random
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.scan import scan
 from support.runners import RUNNERS, bag, examples, in_random_pieces
 
 FORMULAS = [
@@ -213,6 +215,24 @@ def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(rows_read
     for number, types in enumerate([often, *[seldom] * 9]):
         recognizer.push(pa.table({"type": types, "t": range(1000 * number, 1000 * number + 1000)}))
     assert rows_read == [1000] * 8 + [10, 10]
+
+
+def test_batches_are_read_whole_for_longer_where_narrowing_never_pays(rows_read):
+    query = cerflow.parse("SELECT * WHERE A ; Z PARTITION BY k WITHIN 100 [t]")
+    recognizer = query.recognizer(pa.schema({"type": pa.string(), "t": pa.int64(), "k": pa.int64()}), time="t")
+    narrowed = []
+    for number in range(40):
+        table = {"type": ["A", "Z"] * 500, "t": range(1000 * number, 1000 * number + 1000), "k": [0, 0, 1, 1] * 250}
+        with mock.patch.object(scan, "follow_runs", wraps=scan.follow_runs) as follow_runs:
+            recognizer.push(pa.table(table))
+        narrowed += [number] * follow_runs.call_count
+    assert narrowed == [0, 8, 24]
+    # What small batches show says nothing of large ones.
+    size = 10_000
+    large = {"type": ["A"] * (size - 1) + ["Z"], "t": range(50_000, 50_000 + size), "k": [0] * size}
+    rows_read.clear()
+    recognizer.push(pa.table(large))
+    assert rows_read == [100]
 
 
 def test_keys_are_told_apart_also_where_equalities_tell_them(rows_read):

@@ -99,7 +99,7 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
         plain = [frozen(row) for row in _fresh(query).match(table, time="t").to_pylist()]
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
     narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 6, 12])}
-    narrow["FLOW_KEY_ROWS"] = generator.choice([1 << 19, 16])
+    narrow |= {"FLOW_KEY_ROWS": generator.choice([1 << 19, 16]), "NARROWING_PAUSE": generator.choice([0, 8])}
     with (
         mock.patch.object(cerflow.Query, "warn_of_no_match"),
         mock.patch.multiple(limits, **narrow),
@@ -128,7 +128,8 @@ def test_sets_of_queries_in_pushes_of_any_length(data):
         plain = {name: _few_matches(_fresh(query), table, roles) for name, query in queries.items()}
     assume(None not in plain.values())
     found, begin = {name: [] for name in queries}, 0
-    with mock.patch.multiple(limits, NARROWED_ROWS=generator.choice([3, 6, 12])):
+    narrow = {"NARROWED_ROWS": generator.choice([3, 6, 12]), "NARROWING_PAUSE": generator.choice([0, 8])}
+    with mock.patch.multiple(limits, **narrow):
         together = cerflow.QuerySet({name: _fresh(query) for name, query in queries.items()})
         recognizer = together.recognizer(table.schema, **roles)
         while begin < table.num_rows:

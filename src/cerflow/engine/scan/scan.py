@@ -29,10 +29,9 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Batches that are read whole after one that was narrowed in vain: twice as many each time, up to so many.
-_PAUSE, _LONGEST_PAUSE = 8, 64
-#: A batch is narrowed in vain unless it loses one of so many relevant rows, and this many more: that costs as much.
-_LOST_OF, _LOST = 6, 500
+#: A batch is narrowed in vain unless it loses one of so many relevant rows, and twice `limits.NARROWED_ROWS` more: that
+#: costs as much.
+_LOST_OF = 6
 #: What one batch shows holds for others of up to so many times its rows.
 _ALIKE = 4
 #: The arrays that change while a scan reads, where they are not replaced.
@@ -73,7 +72,7 @@ class BatchScan:
         #: Whether no event follows the batch that is read next.
         self.ending = False
         #: This many further batches of up to so many rows are read whole, and twice as many if the next shows the same.
-        self._whole, self._alike, self._pause = 0, 0, _PAUSE
+        self._whole, self._alike, self._pause = 0, 0, limits.NARROWING_PAUSE
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -279,11 +278,11 @@ class BatchScan:
 
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
         """Read the next batches whole if one of so many rows has lost too few of its relevant ones to pay."""
-        if relevant - kept >= relevant // _LOST_OF + _LOST:
-            self._pause = _PAUSE
+        if relevant - kept >= relevant // _LOST_OF + 2 * limits.NARROWED_ROWS:
+            self._pause = limits.NARROWING_PAUSE
             return
-        self._whole, self._alike = self._pause - 1, _ALIKE * rows
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._whole, self._alike = max(0, self._pause - 1), _ALIKE * rows
+        self._pause = min(2 * self._pause, 8 * limits.NARROWING_PAUSE)
 
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""

@@ -22,6 +22,7 @@ from cerflow.engine.kernels.scan.values import (
     not_zero,
     store_byte,
     store_word,
+    sum_of_bytes,
     trailing_zeros,
     word_of,
 )
@@ -115,7 +116,7 @@ def _close(s, begin, end, guards, new, address):
         if eight == 0:
             continue
         if passed and eight & ends == 0:
-            relevant += 1
+            relevant += sum_of_bytes(not_zero(eight) >> 7 & ONES)
             store_word(guards + first, 0, np.int64(0))
             continue
         left = not_zero(eight)
