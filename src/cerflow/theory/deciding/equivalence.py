@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
-from types import ModuleType
 from typing import NamedTuple, TypeVar
 
 from cerflow.automata.compile.formulas import compile_formula
@@ -83,17 +82,17 @@ def compare_transducers(
 
     ``roots`` are the conditions that they were made of.
     """
-    budget = budget or Budget()
+    budget, spaces = budget or Budget(), event_spaces_of(roots, schema)
     try:
         left, right = FiniteMemory(first, budget), FiniteMemory(second, budget)
     except UnboundedMemoryError as error:
         if replay is None:
             raise
-        spaces = event_spaces_of(roots, schema)
-        answer: Answer = _solver(error).difference_with_registers(first, second, one_sided, spaces, replay, budget)
-        return answer
-    search = partial(_difference, left, right, one_sided)
-    return _searched(roots, first.mentioned, search, schema, budget, replay)
+        with _hinted(error):
+            from cerflow.theory.deciding.solver.with_registers import difference_with_registers
+        return difference_with_registers(first, second, one_sided, spaces, replay, budget)
+    algebras = [EventMinterms(space, first.mentioned, budget) for space in spaces]
+    return _searched(algebras, partial(_difference, left, right, one_sided), replay)
 
 
 def shortest_match(
@@ -106,22 +105,21 @@ def shortest_match(
     budget = budget or Budget()
     _refuse_deadlines(formula)
     transducer = compile_formula(formula)
+    spaces = event_spaces_of((formula,), schema)
+    algebras = [EventMinterms(space, transducer.mentioned, budget) for space in spaces]
     try:
         runs = FiniteMemory(transducer, budget)
     except UnboundedMemoryError as error:
         plain = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
         freed = FiniteMemory(replace(transducer, transitions=plain, registers=(), window=None), budget)
-        algebras = [EventMinterms(w, transducer.mentioned, budget) for w in event_spaces_of((formula,), schema)]
         if all(_match(freed, algebra, True) is None for algebra in algebras):
             return Answer(False)
         if replay is None:
             raise
-        answer: Answer = _solver(error).match_with_registers(
-            transducer, event_spaces_of((formula,), schema), replay, budget
-        )
-        return answer
-
-    return _searched((formula,), transducer.mentioned, partial(_match, runs), schema, budget, replay)
+        with _hinted(error):
+            from cerflow.theory.deciding.solver.with_registers import match_with_registers
+        return match_with_registers(transducer, spaces, replay, budget)
+    return _searched(algebras, partial(_match, runs), replay)
 
 
 def _refuse_deadlines(*formulas: Formula) -> None:
@@ -135,10 +133,11 @@ def _refuse_deadlines(*formulas: Formula) -> None:
             )
 
 
-def _solver(error: UnboundedMemoryError) -> ModuleType:
-    """The module that decides what has registers; the error with a hint if Z3 is not installed."""
+@contextmanager
+def _hinted(error: UnboundedMemoryError) -> Iterator[None]:
+    """Around the import of what Z3 decides: raises the error with a hint if it is not installed."""
     try:
-        return import_module("cerflow.theory.deciding.solver.with_registers")
+        yield
     except ModuleNotFoundError as missing:
         if missing.name != "z3":
             raise
@@ -146,16 +145,8 @@ def _solver(error: UnboundedMemoryError) -> ModuleType:
         raise error from None
 
 
-def _searched(
-    roots: Sequence[Node],
-    mentioned: frozenset[str],
-    search: _Search,
-    schema: Schema | None,
-    budget: Budget,
-    replay: Replay | None,
-) -> Answer:
+def _searched(algebras: Sequence[EventMinterms], search: _Search, replay: Replay | None) -> Answer:
     """Search every event space over events that certainly exist, then over those that might."""
-    algebras = [EventMinterms(event_space, mentioned, budget) for event_space in event_spaces_of(roots, schema)]
     found = [(steps, algebra.event_space) for algebra in algebras if (steps := search(algebra, False)) is not None]
     if found:
         steps, event_space = min(found, key=lambda f: len(f[0]))

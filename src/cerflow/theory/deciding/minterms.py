@@ -18,7 +18,7 @@ from datetime import timedelta
 from decimal import Decimal
 from functools import cache
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import pyarrow as pa
 
@@ -29,7 +29,7 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind
 from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.language.node import Node, walk
+from cerflow.language.node import walk
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.connectives import TRUE, atomic_conditions, normal, settled
 from cerflow.logic.conditions.evaluate import value_on
@@ -40,6 +40,7 @@ from cerflow.theory.deciding.event_spaces import EventSpace
 
 #: Values of attributes, by column.
 _Values = Mapping[str, Value]
+_Conditions = tuple[c.Condition, ...]
 
 #: The expressions of conditions that can be evaluated on sample events.
 _EVALUATED = (c.Attribute, c.Literal, c.Arithmetic, c.Negative, c.Function)
@@ -89,9 +90,9 @@ class EventMinterms:
         others = {space.type: samples.fresh_word(self._mentioned), **({space.stream: "other"} if space.stream else {})}
         found: dict[frozenset[c.Condition], EventMinterm] = {}
         begin = tuple(map(normal, tests))
-        seen: tuple[set[tuple[c.Condition, ...]], ...] = ({begin}, set())
-        certain: list[tuple[tuple[c.Condition, ...], _Values, tuple[c.Condition, ...]]] = [(begin, {}, ())]
-        assumed: list[tuple[tuple[c.Condition, ...], _Values, tuple[c.Condition, ...]]] = []
+        seen: tuple[set[_Conditions], set[_Conditions]] = ({begin}, set())
+        certain: list[tuple[_Conditions, _Values, _Conditions]] = [(begin, {}, ())]
+        assumed: list[tuple[_Conditions, _Values, _Conditions]] = []
         # Certain assignments come first, so that no minterm is taken for a mere assumption.
         while certain or assumed:
             current, values, doubts = (certain or assumed).pop()
@@ -133,8 +134,12 @@ class EventMinterms:
 
     def _is_certain(self, condition: c.Condition) -> bool:
         """Whether the values that are tried stand for all values, as far as this condition is concerned."""
-        simple = all(map(_is_simple, condition.children))
-        return simple and not isinstance(condition, c.Regexp) and self._is_tried(condition)
+        for operand in condition.children:
+            match operand:
+                case c.Attribute() | c.Literal() | c.Function("length", (c.Attribute(),)):
+                    continue
+            return False
+        return not isinstance(condition, c.Regexp) and self._is_tried(condition)
 
     def _is_tried(self, condition: c.Condition) -> bool:
         """Whether a condition can be evaluated on events that are made up."""
@@ -252,11 +257,9 @@ class EventMinterms:
 
     def _words(self, column: str, conditions: Sequence[c.Condition], many: int) -> tuple[list[str], bool]:
         own = [one for one in conditions if column in self._columns(one)]
-        readers: dict[samples.StringAutomaton, None] = {}
-        for condition in own:
-            readers.update(dict.fromkeys(self._readers(column, condition)))
+        readers = list(dict.fromkeys(reader for one in own for reader in self._readers(column, one)))
         is_type = column == self.event_space.type
-        words, complete = samples.sorts_of_strings(list(readers), self._mentioned if is_type else ())
+        words, complete = samples.sorts_of_strings(readers, self._mentioned if is_type else ())
         if many > 1 or any(not self._is_certain(one) for one in own):
             texts = [one for one in _constants(conditions) if isinstance(one, str)]
             texts += [piece for one in own if isinstance(one, c.Regexp) for piece in _pieces(one.pattern)]
@@ -280,12 +283,6 @@ class EventMinterms:
             case c.In(c.Function(name="length"), items):
                 return [_length(i.value) for i in items if _is_number(i.value)]
         return []
-
-
-def _is_simple(expression: Node) -> bool:
-    if isinstance(expression, c.Function) and expression.name == "length":
-        return isinstance(expression.arguments[0], c.Attribute)
-    return isinstance(expression, c.Attribute | c.Literal)
 
 
 def _conceivable(condition: c.Condition, null: bool, tried: bool) -> tuple[bool | None, ...]:
@@ -312,13 +309,12 @@ def _computes(condition: c.Condition) -> bool:
     )
 
 
-def _length(value: object) -> samples.StringAutomaton:
-    assert isinstance(value, int | float)
+def _length(value: int | float) -> samples.StringAutomaton:
     # Longer strings are not tried.
     return samples.StringAutomaton.length(min(math.ceil(abs(value)), 10_000))
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -327,7 +323,7 @@ def _constants(conditions: Iterable[c.Condition]) -> list[Value]:
 
 
 def _numbers(constants: Iterable[Value]) -> list[int | float]:
-    return [one for one in constants if isinstance(one, int | float) and not isinstance(one, bool)]
+    return list(filter(_is_number, constants))
 
 
 def _combined(conditions: Sequence[c.Condition]) -> list[int | float]:

@@ -24,6 +24,7 @@ from cerflow.logic.conditions.connectives import conjuncts_of
 from cerflow.logic.rewriting.rebuild import mentions_set, size, transformed
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import find_difference, shortest_match
+from cerflow.theory.deciding.witnesses import Answer
 
 #: Operators that can take all matches away, or that bring together what does not go together.
 _RESTRICTING = (
@@ -47,8 +48,9 @@ def remarks(
     Raises `QueryError` for labels out of scope.
     """
     nodes = list(walk(formula))
-    found = [remark for n in nodes if isinstance(n, r.Regular) for remark in registers_never_written(n.expression)]
-    unmarked = [remark for n in nodes if isinstance(n, r.Regular) for remark in unmarked_ends(n.expression)]
+    expressions = [n.expression for n in nodes if isinstance(n, r.Regular)]
+    found = [remark for expression in expressions for remark in registers_never_written(expression)]
+    unmarked = [remark for expression in expressions for remark in unmarked_ends(expression)]
     unmarked += [
         Remark("runs that end with an event they do not mark are not reported", n.span)
         for n in nodes
@@ -74,15 +76,12 @@ def remarks(
     found += [Remark("this part can never match", _place(nodes[k])) for k in dead]
     found += _exclusions(formula, nodes, window, inquiry)
     for number in growing_collections(transducer)[:1]:
-        growing = transducer.registers[number]
-        found.append(
-            Remark(
-                f"partial matches keep sets of values ({growing.meaning}), which may become as many as there are "
-                "choices of events; a small window bounds them, comparisons other than <> need fewer, and a limit "
-                "ends a run that needs too many",
-                None,
-            )
+        text = (
+            f"partial matches keep sets of values ({transducer.registers[number].meaning}), which may become as many "
+            "as there are choices of events; a small window bounds them, comparisons other than <> need fewer, and a "
+            "limit ends a run that needs too many"
         )
+        found.append(Remark(text, None))
     if branches:
         found += [
             Remark("this branch of OR is redundant: all that it adds is found by the rest of the query", branch.span)
@@ -98,7 +97,7 @@ def remarks_on_no_match(
 
     Choices are not looked at: they only take matches away.
     """
-    if any(isinstance(n, r.Regular) and any(True for _ in unmarked_ends(n.expression)) for n in walk(formula)):
+    if any(isinstance(n, r.Regular) and unmarked_ends(n.expression) for n in walk(formula)):
         return remarks(formula, window=window, branches=False, schema=schema)
     wider = _without_choices(formula)
     if not _Inquiry(schema).never_matches(wider if window is None else f.Within(wider, window)):
@@ -145,20 +144,18 @@ class _Inquiry:
 
     def never_matches(self, formula: f.Formula) -> bool:
         """Whether it is certain that a formula has no match."""
-        return self._certainly_not(lambda: shortest_match(formula, schema=self._schema, budget=self._budget).exists)
+        return self._certainly_not(shortest_match, formula)
 
     def same(self, first: f.Formula, second: f.Formula) -> bool:
         """Whether it is certain that two formulas have the same matches."""
-        return self._certainly_not(
-            lambda: find_difference(first, second, schema=self._schema, budget=self._budget).exists
-        )
+        return self._certainly_not(find_difference, first, second)
 
-    def _certainly_not(self, ask: Callable[[], bool | None]) -> bool:
+    def _certainly_not(self, exists: Callable[..., Answer], *formulas: f.Formula) -> bool:
         self._left -= 1
         if self._left < 0 or self._budget.exhausted:
             return False
         try:
-            return ask() is False
+            return exists(*formulas, schema=self._schema, budget=self._budget).exists is False
         except (QueryError, UnsupportedQueryError):
             return False
 
@@ -180,12 +177,8 @@ def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterato
 
 def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
     """Whether no condition in a part speaks of labels that are bound outside of it."""
-    return all(
-        start <= binder <= end
-        for k, bindings in scopes.outer.items()
-        if start <= k <= end
-        for binder in bindings.values()
-    )
+    inside = range(start, end + 1)
+    return all(binder in inside for k in scopes.outer if k in inside for binder in scopes.outer[k].values())
 
 
 def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, inquiry: _Inquiry) -> Iterator[Remark]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import datetime
 import math
 import struct
+import sys
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, pairwise
+from itertools import chain, count, islice, pairwise
 
 import pyarrow as pa
 
@@ -134,7 +135,6 @@ def _plainness(value: float) -> tuple[bool, bool, float]:
 
 #: Characters that are taken before others.
 _READABLE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _-.,:;/+*#!?"
-_LAST = 0x10FFFF
 #: Code points that no string may hold by themselves.
 _SURROGATES = range(0xD800, 0xE000)
 _State = frozenset[int]
@@ -246,18 +246,9 @@ def strings_between(constants: Iterable[str], many: int) -> list[str]:
 
 def _representatives(known: set[str], ordered: bool) -> list[str]:
     """Characters that stand for all: those known, and one for every gap between them if order counts."""
-    points = sorted(map(ord, known)) if ordered else []
-    between = [_some(low + 1, high - 1, known) for low, high in pairwise([-1, *points, _LAST + 1])]
-    return [*sorted({*known, *filter(None, between)}, key=_liking)]
-
-
-def _some(low: int, high: int, known: set[str]) -> str | None:
-    """A character between two code points (both included) that is not known, None if there is none."""
-    readable = (c for c in _READABLE if low <= ord(c) <= high and c not in known)
-    others = (chr(p) for p in range(low, high + 1) if p not in _SURROGATES and chr(p) not in known)
-    return next(readable, None) or next(others, None)
-
-
-def _liking(character: str) -> tuple[int, str]:
-    place = _READABLE.find(character)
-    return (place if place >= 0 else len(_READABLE), character)
+    found = set(known)
+    for low, high in pairwise([-1, *(sorted(map(ord, known)) if ordered else []), sys.maxunicode + 1]):
+        readable = (c for c in _READABLE if low < ord(c) < high)
+        others = (chr(p) for p in range(low + 1, high) if p not in _SURROGATES)
+        found.update(islice((c for c in chain(readable, others) if c not in known), 1))
+    return sorted(found, key=lambda c: ((_READABLE + c).index(c), c))

@@ -139,13 +139,13 @@ def pieces(formula: f.Formula, *, first: bool) -> list[BlockEnd]:
                     span=current.span or formula.span,
                     hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
                 )
-    return [_piece(reduce(f.Disjunction, found), steps) for steps, found in blocks.values()]
-
-
-def _piece(block: f.Formula, steps: tuple[_Around, ...]) -> BlockEnd:
-    # Conditions and renamings next to the block read it alone.
-    own = list(takewhile(lambda step: isinstance(step.operator, f.Filter | f.Rename), steps))
-    return BlockEnd(reduce(lambda found, step: step.around(found), own, block), steps[len(own) :])
+    found = []
+    for steps, alike in blocks.values():
+        # Conditions and renamings next to the block read it alone.
+        own = list(takewhile(lambda step: isinstance(step.operator, f.Filter | f.Rename), steps))
+        block = reduce(lambda inner, step: step.around(inner), own, reduce(f.Disjunction, alike))
+        found.append(BlockEnd(block, steps[len(own) :]))
+    return found
 
 
 def joined_strictly(

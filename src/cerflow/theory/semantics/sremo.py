@@ -161,13 +161,19 @@ class SremoDenotation:
                 outcomes = yield ask(below[0], m, n, v)
                 return frozenset(o for o in outcomes if within(o[0], expression.window, self._events))
             case r.AnyMatch() | r.NextMatch():
-                only = isinstance(expression, r.NextMatch)
                 if len(below) == 1 and isinstance(self._parts[below[0]], r.Plus | r.Star):
-                    star = isinstance(self._parts[below[0]], r.Star)
-                    repeated = yield from self._skipping_repetition(k, self._below[below[0]][0], only, m, n, v)
+                    # ``e · (skip · e)*``
+                    (body,) = self._below[below[0]]
+                    once = yield ask(body, m, n, v)
+                    # Without reading or skipping an event, the same question would come again.
+                    more = yield from self._skipping(body, body, (k, ()), m, n, v, m + 1)
                     # Only the whole may be empty, not the rest after a repetition: nothing is skipped at the end.
-                    return repeated | unmarked if star and rest and m == n else repeated
-                return (yield from self._skipping(k, rest, only, m, n, v))
+                    empty = isinstance(self._parts[below[0]], r.Star) and rest and m == n
+                    return once | more | (unmarked if empty else nothing)
+                # ``e1 · skip · e2 · … · en``
+                if len(rest) == 1:
+                    return (yield ask(rest[0], m, n, v))
+                return (yield from self._skipping(rest[0], rest[1], (k, rest[1:]), m, n, v, m))
             case r.Unordered():
                 # One of the remaining operands, then the others in any order.
                 found: set[tuple[ComplexEvent, Registers]] = set(unmarked if not rest and m == n else nothing)
@@ -186,29 +192,15 @@ class SremoDenotation:
                     found.add((marks1 | marks2, v2))
         return frozenset(found)
 
-    def _skipping(self, k: int, rest: tuple[int, ...], only: bool, m: int, n: int, v: Registers) -> _Rule:
-        """``e1 · skip · e2 · … · en``."""
-        first, then = rest[0], rest[1:]
-        if not then:
-            return (yield (*self._first(first), m, n, v))
+    def _skipping(self, first: int, following: int, then: _Part, m: int, n: int, v: Registers, begin: int) -> _Rule:
+        """One part, and after what ``any`` or ``next`` skips another one, which begins with ``following``."""
+        only = isinstance(self._parts[then[0]], r.NextMatch)
         found: set[tuple[ComplexEvent, Registers]] = set()
         for split in range(m, n + 1):
             for marks1, v1 in (yield (*self._first(first), m, split, v)):
-                for end in range(split, n + 1):
-                    if (yield from self._may_skip(then[0], only, split, end, v1)):
-                        for marks2, v2 in (yield (k, then, end, n, v1)):
-                            found.add((marks1 | marks2, v2))
-        return frozenset(found)
-
-    def _skipping_repetition(self, k: int, body: int, only: bool, m: int, n: int, v: Registers) -> _Rule:
-        """``e · (skip · e)*``."""
-        found = set((yield (*self._first(body), m, n, v)))
-        for split in range(m, n + 1):
-            for marks1, v1 in (yield (*self._first(body), m, split, v)):
-                # Without reading or skipping an event, the same question would come again.
-                for end in range(max(split, m + 1), n + 1):
-                    if (yield from self._may_skip(body, only, split, end, v1)):
-                        for marks2, v2 in (yield (k, (), end, n, v1)):
+                for end in range(max(split, begin), n + 1):
+                    if (yield from self._may_skip(following, only, split, end, v1)):
+                        for marks2, v2 in (yield (*then, end, n, v1)):
                             found.add((marks1 | marks2, v2))
         return frozenset(found)
 

@@ -58,7 +58,10 @@ def _number(term: Term, model: Any) -> int | float | None:
     ):
         return None
     number = model.eval(term.number, model_completion=True)
-    return _as_float(number) if term.sort is ValueSort.FLOAT else int(number.as_long())
+    if term.sort is not ValueSort.FLOAT:
+        return int(number.as_long())
+    # Zero has no sign.
+    return 0.0 + float(struct.unpack(">d", z3.simplify(z3.fpToIEEEBV(number)).as_long().to_bytes(8, "big"))[0])
 
 
 def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[int | float], many: int) -> dict[int | float, Value]:
@@ -96,15 +99,6 @@ def _plain_texts(values: SymbolicValues, used: Sequence[int | float], many: int)
             found.update((n, low + "\0" * int(n - places[low])) for n in inside)
         else:
             found.update(zip(inside, (w for w in words if low < w and (high is None or w < high))))
-    return found
-
-
-def _as_float(number: Any) -> float:
-    if number.isInf():
-        return -math.inf if number.isNegative() else math.inf
-    if number.isZero():
-        return 0.0
-    found: float = struct.unpack(">d", z3.simplify(z3.fpToIEEEBV(number)).as_long().to_bytes(8, "big"))[0]
     return found
 
 

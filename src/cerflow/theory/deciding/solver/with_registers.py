@@ -23,15 +23,8 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import reached
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import EventSpace, expressions_of
+from cerflow.theory.deciding.solver import symbolic_runs as s
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions, template
-from cerflow.theory.deciding.solver.symbolic_runs import (
-    Runs,
-    Solver,
-    SymbolicConfiguration,
-    SymbolicWitness,
-    differences,
-    shortest_runs,
-)
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues, ValueSort, variables_of
 from cerflow.theory.deciding.witnesses import Answer, Replay, witness_of
 
@@ -45,7 +38,7 @@ _Sorts = dict[tuple[int, int], ValueSort | None]
 class _Templates:
     """The configurations of one transducer with variables in the registers."""
 
-    def __init__(self, runs: Runs, name: str, event: SymbolicEvent) -> None:
+    def __init__(self, runs: s.Runs, name: str, event: SymbolicEvent) -> None:
         self.runs = runs
         self._name = name
         self._sorts: _Sorts = {}
@@ -65,7 +58,7 @@ class _Templates:
                             self._sorts[number, k] = sort if former is ValueSort.NULL else None
         return self._sorts != before
 
-    def configuration(self, state: int, begun: bool) -> SymbolicConfiguration:
+    def configuration(self, state: int, begun: bool) -> s.SymbolicConfiguration:
         """A state with any contents of the registers that matter there."""
         memory: list[RegisterTerms] = []
         for number, register in enumerate(self.runs.transducer.registers):
@@ -77,7 +70,7 @@ class _Templates:
                 template(self._sorts.get((number, k), ValueSort.NULL), f"{name}.{k}") for k in range(register.fields)
             )
             memory.append(RegisterTerms(z3.Bool(f"{name} is empty"), tuple(fields)))
-        return SymbolicConfiguration(state, tuple(memory), z3.Int(f"{self._name} begun") if begun else None)
+        return s.SymbolicConfiguration(state, tuple(memory), z3.Int(f"{self._name} begun") if begun else None)
 
 
 class _Clauses:
@@ -114,7 +107,7 @@ class _Clauses:
         return None if outcome == z3.unknown else outcome == z3.unsat
 
 
-def _contains_provably(first: Runs, second: Runs) -> bool | None:
+def _contains_provably(first: s.Runs, second: s.Runs) -> bool | None:
     """Whether every match of the first is proved to be one of the second.
 
     None if that is not known: the second must have one run at most for the same labels.
@@ -125,7 +118,7 @@ def _contains_provably(first: Runs, second: Runs) -> bool | None:
     return _proved([first, second], lambda target: target is None or not second.detects(target))
 
 
-def _one_run(runs: Runs, event: SymbolicEvent) -> bool:
+def _one_run(runs: s.Runs, event: SymbolicEvent) -> bool:
     """Whether no two transitions with the same labels can be taken at once."""
     templates = _Templates(runs, "other", event)
     if len(runs.transducer.initial) != 1:
@@ -143,7 +136,7 @@ def _one_run(runs: Runs, event: SymbolicEvent) -> bool:
     return True
 
 
-def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None], bool]) -> bool | None:
+def _proved(both: Sequence[s.Runs], counts: Callable[[s.SymbolicConfiguration | None], bool]) -> bool | None:
     """Whether no run of the first detects beside a configuration of the second, if there is one, that ``counts``."""
     first = both[0]
     values = first.conditions.values
@@ -154,7 +147,7 @@ def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None
     clauses = _Clauses()
     timed = any(runs.measures for runs in both)
 
-    def relation(one: SymbolicConfiguration, other: SymbolicConfiguration | None, position: Any) -> Any:
+    def relation(one: s.SymbolicConfiguration, other: s.SymbolicConfiguration | None, position: Any) -> Any:
         arguments = [*([position] if timed else []), *_arguments(first, one)]
         if other is not None:
             arguments += _arguments(both[1], other)
@@ -168,7 +161,7 @@ def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None
             clauses.add(clauses.goal, before)
         replies = [] if other is None else list(both[1].moves(other, event))
         for labels, guard, after in first.moves(one, event):
-            answers: list[tuple[Any, SymbolicConfiguration | None]] = [
+            answers: list[tuple[Any, s.SymbolicConfiguration | None]] = [
                 (condition, target) for own, condition, target in replies if own == labels
             ]
             neither = z3.And(*(z3.Not(condition) for condition, _ in answers))
@@ -183,11 +176,11 @@ def _proved(both: Sequence[Runs], counts: Callable[[SymbolicConfiguration | None
     return clauses.unreachable()
 
 
-def _shapes(one: SymbolicConfiguration, other: SymbolicConfiguration | None) -> _Shapes:
+def _shapes(one: s.SymbolicConfiguration, other: s.SymbolicConfiguration | None) -> _Shapes:
     return one.shape, None if other is None else other.shape
 
 
-def _arguments(runs: Runs, configuration: SymbolicConfiguration) -> list[Any]:
+def _arguments(runs: s.Runs, configuration: s.SymbolicConfiguration) -> list[Any]:
     """The contents of the registers that matter in a state, and where the complex event began."""
     found = [] if configuration.begun is None else [configuration.begun]
     for number in sorted(runs.live[configuration.state]):
@@ -209,8 +202,9 @@ def match_with_registers(
 
     def answer(event_space: EventSpace) -> Answer:
         conditions = SymbolicConditions(SymbolicValues(event_space, expressions_of(transducer), transducer.mentioned))
-        runs, solver = Runs(transducer, conditions), Solver(conditions.values, budget)
-        return _answer(shortest_runs(runs, solver), solver, conditions, lambda: _proved([runs], lambda _: True), replay)
+        runs, solver = s.Runs(transducer, conditions), s.Solver(conditions.values, budget)
+        search = s.shortest_runs(runs, solver)
+        return _answer(search, solver, conditions, lambda: _proved([runs], lambda _: True), replay)
 
     return _joined(event_spaces, answer)
 
@@ -228,12 +222,12 @@ def difference_with_registers(
     def answer(event_space: EventSpace) -> Answer:
         roots = [*expressions_of(first), *expressions_of(second)]
         conditions = SymbolicConditions(SymbolicValues(event_space, roots, first.mentioned | second.mentioned))
-        both, solver = [Runs(first, conditions), Runs(second, conditions)], Solver(conditions.values, budget)
+        both, solver = [s.Runs(first, conditions), s.Runs(second, conditions)], s.Solver(conditions.values, budget)
 
         def proved() -> bool:
             return bool(_contains_provably(*both) and (one_sided or _contains_provably(*both[::-1])))
 
-        return _answer(differences(both, one_sided, solver), solver, conditions, proved, replay)
+        return _answer(s.differences(both, one_sided, solver), solver, conditions, proved, replay)
 
     return Answer(False) if first == second else _joined(event_spaces, answer)
 
@@ -249,8 +243,8 @@ def _joined(event_spaces: Sequence[EventSpace], answer: Callable[[EventSpace], A
 
 
 def _answer(
-    search: Iterator[SymbolicWitness | None],
-    solver: Solver,
+    search: Iterator[s.SymbolicWitness | None],
+    solver: s.Solver,
     conditions: SymbolicConditions,
     proved: Callable[[], bool | None],
     replay: Replay,
@@ -279,8 +273,6 @@ def _answer(
             return Answer(None, reason=reason)
     if doubts:
         return Answer(None, reason=f"it is not known which events satisfy {', '.join(doubts)}")
-    return (
-        Answer(None, reason="the stream that was found does not have the match by definition")
-        if refuted
-        else Answer(False)
-    )
+    if refuted:
+        return Answer(None, reason="the stream that was found does not have the match by definition")
+    return Answer(False)

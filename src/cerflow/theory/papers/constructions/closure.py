@@ -49,15 +49,10 @@ class Schemas:
     def __init__(self) -> None:
         self._numbers = count()
 
-    def empty_string(self) -> SingleEnded:
-        """``ε`` (Figure 11a)."""
-        start, final = self._ends()
-        return SingleEnded(start, final, (_epsilon(start, final),))
-
     def terminal(
-        self, condition: Condition, output: frozenset[str] = SKIPPED, writes: Iterable[str] = ()
+        self, condition: Condition | None, output: frozenset[str] = SKIPPED, writes: Iterable[str] = ()
     ) -> SingleEnded:
-        """``φ ↑ o ↓ W`` (Figures 11b and 11c)."""
+        """``φ ↑ o ↓ W`` (Figures 11b and 11c); ``ε`` for None (Figure 11a)."""
         start, final = self._ends()
         return SingleEnded(start, final, (SymbolicTransition.of(start, final, condition, output, frozenset(writes)),))
 

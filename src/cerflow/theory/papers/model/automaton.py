@@ -321,11 +321,6 @@ class Automaton:
         return shown_or_told(self.to_svg)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RegisterAutomaton(Automaton):
-    """What the automata with registers have: RMA and SRT, which the constructions of 003 and 004 take."""
-
-
 def fresh_names(taken: Iterable[Hashable], like: str = "r") -> Iterator[str]:
     """Names r1, r2, … that are not taken."""
     used = frozenset(taken)

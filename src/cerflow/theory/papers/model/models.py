@@ -18,14 +18,7 @@ from cerflow.language.automaton import HEAD, Model, State, rename_registers, sor
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.theory.papers.model import faults
-from cerflow.theory.papers.model.automaton import (
-    MARKED,
-    SKIPPED,
-    Automaton,
-    RegisterAutomaton,
-    TransitionLike,
-    fresh_names,
-)
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import register_selection
 
 # -- without memory --------------------------------------------------------------------------------------------------
@@ -165,6 +158,10 @@ class SymbolicTransition(TransitionLike):
     condition: Condition | None = None
     output: frozenset[str] = SKIPPED
     writes: frozenset[str] = frozenset()
+
+
+class RegisterAutomaton(Automaton):
+    """What the automata with registers have: RMA and SRT, which the constructions of 003 and 004 take."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,16 +28,7 @@ from cerflow.theory.papers.constructions.registers import is_register_safe
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_window
 from cerflow.theory.papers.model.automaton import MARKED, Automaton, TransitionLike
 from cerflow.theory.papers.model.faults import AutomatonError, NotMemorylessError
-from cerflow.theory.papers.model.models import (
-    CEA,
-    RMA,
-    SRT,
-    UCEA,
-    MatchTransition,
-    SymbolicTransition,
-    as_transducer,
-    defined_for,
-)
+from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, MatchTransition, defined_for
 
 #: Features that only the engine's transitions have.
 _BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
@@ -69,16 +60,11 @@ def from_engine(transducer: Transducer) -> SRT:
     rows = _rows(transducer)
     if any(TYPE_LABEL in t.labels for t in transducer.transitions):
         raise UnsupportedQueryError("an output of the papers does not depend on the type of the event")
-    made = [
-        SymbolicTransition(
-            source=t.source,
-            target=t.target,
-            condition=_named(conjunction([*conjuncts(t.test), *t.atoms]), rows),
-            output=t.labels,
-            writes=frozenset(f"r{w.register}" for w in t.writes),
-        )
-        for t in transducer.transitions
-    ]
+    made = []
+    for t in transducer.transitions:
+        condition = _named(conjunction([*conjuncts(t.test), *t.atoms]), rows)
+        writes = frozenset(f"r{w.register}" for w in t.writes)
+        made.append(SRT.transition.of(t.source, t.target, condition, t.labels, writes))
     names = (f"r{k}" for k in range(len(transducer.registers)))
     whole = SRT.made(made, starts=transducer.initial, finals=transducer.final, registers=names)
     if not is_register_safe(whole):
@@ -164,7 +150,7 @@ def with_marked_ends(automaton: CEA) -> CEA:
 def _without_registers(automaton: Automaton) -> Automaton:
     if not automaton.model.anywhere:
         return automaton
-    transducer = eliminate_epsilon(as_transducer(automaton)).renumbered()
+    transducer = eliminate_epsilon(automaton.as_model(SRT)).renumbered()
     for register in sorted(transducer.read):
         raise NotMemorylessError(f"a condition reads register {register}; only automata without memory have none")
     return transducer
@@ -189,14 +175,8 @@ def from_formula(formula: AutomatonFormula) -> Automaton:
     if kind is SRT and len(formula.starts) != 1:
         raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
     # Automata say what is wrong with an ε-transition or a register.
-    transitions = tuple(_transition(kind, step) for step in formula.steps)
-    return kind.of_parts(
-        states=formula.states,
-        starts=formula.starts,
-        finals=formula.finals,
-        transitions=transitions,
-        registers=formula.registers,
-    )
+    parts = {name: getattr(formula, name) for name in ("states", "starts", "finals", "registers")}
+    return kind.of_parts(**parts, transitions=tuple(_transition(kind, step) for step in formula.steps))
 
 
 def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:

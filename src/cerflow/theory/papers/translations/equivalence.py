@@ -62,15 +62,14 @@ def difference(
         if schema is not None:
             stream = schema.stream
         events = Stream.from_dicts(witness.events, type="type" if schema is None else schema.type, stream=stream)
-        has = [_has(automaton, events, witness) for automaton in (first, second)]
+        has = [
+            (witness.detected_at, witness.complex_event) in reported_matches(automaton, events)
+            if automaton.model is Model.CEA
+            else witness.complex_event in matches(automaton, events)
+            for automaton in (first, second)
+        ]
         return has == [witness.side == 0, witness.side == 1]
 
     roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
     engine = to_engine(first), to_engine(second)
     return compare_transducers(*engine, roots, schema=schema, budget=Budget(steps), replay=replay)
-
-
-def _has(automaton: Automaton, events: Stream, witness: Witness) -> bool:
-    if automaton.model is Model.CEA:
-        return (witness.detected_at, witness.complex_event) in reported_matches(automaton, events)
-    return witness.complex_event in matches(automaton, events)

@@ -74,7 +74,7 @@ class _SremoCompiler:
             case r.Empty():
                 return schemas.between()
             case r.Epsilon():
-                return schemas.empty_string()
+                return schemas.terminal(None)
             case r.Terminal():
                 output = SKIPPED if current.label is None else frozenset((current.label,))
                 return schemas.terminal(current.condition, output, current.registers)

@@ -337,10 +337,7 @@ def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Fo
 
 
 def _assigned(event: f.As, given: tuple[_Given, ...]) -> f.Formula:
-    found: f.Formula = event
-    for label in given:
-        if isinstance(label, str):
-            found = f.As(found, label)
+    found: f.Formula = reduce(f.As, (label for label in given if isinstance(label, str)), event)
     conditions = [g for g in given if isinstance(g, Condition)]
     return f.Filter(found, reduce(And, conditions)) if conditions else found
 
