@@ -43,6 +43,10 @@ class Labels:
         """Whether EVENT or NOT may give this label, as the type of an event."""
         return self.wildcard and name not in self.never
 
+    def may_give(self, name: str) -> bool:
+        """Whether some event may have this label, also as its type."""
+        return name in self.assigned or self.by_type(name)
+
 
 @dataclass(frozen=True)
 class Scopes:

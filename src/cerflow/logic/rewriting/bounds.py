@@ -61,7 +61,7 @@ def _known(current: f.Formula, labels: Labels, below: Sequence[tuple[Labels, _Bo
         (left, one), (right, other) = below
         return {
             place: one.get(place, _NONE) & other.get(place, _NONE)
-            if _gives(left, place[0]) and _gives(right, place[0])
+            if left.may_give(place[0]) and right.may_give(place[0])
             else one.get(place, _NONE) | other.get(place, _NONE)
             for place in one.keys() | other.keys()
         }
@@ -74,10 +74,6 @@ def _known(current: f.Formula, labels: Labels, below: Sequence[tuple[Labels, _Bo
         return known
     # Other complex events are those of the first operand, or consist of them.
     return below[0][1] if below and not isinstance(current, f.Rename | f.SingleEvent) else {}
-
-
-def _gives(labels: Labels, label: str) -> bool:
-    return label in labels.assigned or labels.by_type(label)
 
 
 def _followed(

@@ -221,10 +221,8 @@ class EventMinterms:
         """Values of a column that stand for all, and whether they surely do."""
         event_space = self.event_space
         many = len(frozenset().union(*(self._columns(one) for one in conditions)))
-        if column == event_space.type or column == event_space.stream:
-            words, complete = self._words(column, conditions, many)
-            return [word for word in words if word], complete
-        kind = event_space.kinds[column]
+        named = column in (event_space.type, event_space.stream)
+        kind = ValueKind.STRING if named else event_space.kinds[column]
         arrow = event_space.columns.get(column)
         constants = _constants(conditions)
         complete = True
@@ -234,7 +232,7 @@ class EventMinterms:
                 values = [True, False]
             case ValueKind.STRING:
                 words, complete = self._words(column, conditions, many)
-                values = list(words)
+                values = [word for word in words if word or not named]
             case ValueKind.TIMESTAMP:
                 texts = [one for one in constants if isinstance(one, str) and is_moment(one)]
                 values = list(samples.candidate_moments(texts, many, samples.moment_unit(arrow)))
@@ -253,7 +251,7 @@ class EventMinterms:
                     complete = False
             case _:
                 values = []
-        return [*values, *([] if column in event_space.required else [None])], complete
+        return [*values, *([] if named or column in event_space.required else [None])], complete
 
     def _words(self, column: str, conditions: Sequence[c.Condition], many: int) -> tuple[list[str], bool]:
         own = [one for one in conditions if column in self._columns(one)]

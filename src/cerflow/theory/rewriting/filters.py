@@ -105,7 +105,7 @@ def _some_in_branches(formula: Formula) -> Formula:
 
 def _with_some(branch: Formula, atom: Condition, written: Filter) -> Formula:
     labels = labels_of(branch)
-    if not all(label in labels.assigned or labels.by_type(label) for label in condition_labels(atom)):
+    if not all(map(labels.may_give, condition_labels(atom))):
         # Without events of a label SOME is false.
         return branch if isinstance(atom, Not) else Filter(branch, Constant(False), span=written.span)
     found = Filter(branch, atom, span=written.span)
@@ -126,19 +126,14 @@ def _branches(formula: Formula) -> list[Formula]:
             case Disjunction():
                 return below[0] + below[1]
             case As() | Rename() | Filter():
-                return [_around(current, branch) for branch in below[0]]
+                rest = current.children[1:]
+                asked = condition_labels(current.condition) if isinstance(current, Filter) else {}
+                # A condition may speak of events of other branches.
+                about = [not asked or all(map(labels_of(branch).may_give, asked)) for branch in below[0]]
+                return [with_children(current, (b, *rest)) if own else b for b, own in zip(below[0], about)]
         return [current]
 
     return fold_only(formula, Formula, visit)
-
-
-def _around(operator: As | Rename | Filter, branch: Formula) -> Formula:
-    if isinstance(operator, Filter):
-        labels = labels_of(branch)
-        asked = condition_labels(operator.condition)
-        if not all(label in labels.assigned or labels.by_type(label) for label in asked):
-            return branch  # the condition speaks of events of other branches
-    return with_children(operator, (branch, *operator.children[1:]))
 
 
 def _is_some(condition: Condition) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import lru_cache, reduce
 from itertools import pairwise
@@ -52,12 +52,9 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             return _function(current.name, arguments[0])
         case c.Comparison():
             return compare(current.operator, *numbers_of_time((current.left, current.right), arguments))
-        case c.Like():
-            found = None if arguments[0] is None else like(arguments[0], current.pattern)
-            return _negated(found, current.negated)
-        case c.Regexp():
-            found = None if arguments[0] is None else regexp(arguments[0], current.pattern)
-            return _negated(found, current.negated)
+        case c.Like() | c.Regexp():
+            matches = like if isinstance(current, c.Like) else regexp
+            return _negated(None if arguments[0] is None else matches(arguments[0], current.pattern), current.negated)
         case c.In():
             items = [as_value(item.value) for item in current.items]
             operand, *items = numbers_of_time((current.operand, *current.items), [arguments[0], *items])
@@ -85,14 +82,12 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
     raise TypeError(f"{type(current).__name__} has no value")
 
 
-def _all(tests: Iterable[bool | None]) -> bool | None:
-    seen = list(tests)
-    return False if False in seen else None if None in seen else True
+def _all(tests: Sequence[bool | None]) -> bool | None:
+    return False if False in tests else None if None in tests else True
 
 
-def _any(tests: Iterable[bool | None]) -> bool | None:
-    seen = list(tests)
-    return True if True in seen else None if None in seen else False
+def _any(tests: Sequence[bool | None]) -> bool | None:
+    return True if True in tests else None if None in tests else False
 
 
 def _negated(truth: bool | None, negated: bool) -> bool | None:
@@ -222,10 +217,8 @@ def _zone(name: str) -> datetime.tzinfo:
 
 
 def _rounded(name: str, value: float) -> float:
-    if name == "floor":
-        return float(math.floor(value))
-    if name == "ceil":
-        return float(math.ceil(value))
+    if name != "round":
+        return float(math.floor(value) if name == "floor" else math.ceil(value))
     whole = math.trunc(value)
     # Adding one half first would round 0.49999999999999994 up.
     return float(whole + int(math.copysign(1, value)) if abs(value - whole) >= 0.5 else whole)

@@ -35,13 +35,9 @@ def numbers_of_time(operands: Sequence[Node], values: Sequence[Any]) -> Sequence
 
     A literal that is a whole number of ticks is an integer, every other duration a float.
     """
-    if not any(_is_duration(v) for v in values) or not any(isinstance(v, int | float) for v in values):
+    if not any(isinstance(v, int | float) for v in values):
         return values
-    return [_ticks(value, of) if _is_duration(value) else value for value, of in zip(values, operands)]
-
-
-def _is_duration(value: Any) -> bool:
-    return isinstance(value, datetime.timedelta)
+    return [_ticks(v, of) if isinstance(v, datetime.timedelta) else v for v, of in zip(values, operands)]
 
 
 def _ticks(value: datetime.timedelta, of: Node) -> int | float:

@@ -159,21 +159,16 @@ def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
                 return parts[0] + parts[1]
             case f.Sequence():
                 return _sequences(current, parts[0], parts[1], prune)
-            case f.Iteration():
-                return (
-                    [(f.Iteration(reduce(f.Disjunction, (one for one, _ in parts[0])), span=current.span), frozenset())]
-                    if parts[0]
-                    else []
-                )
-            case f.Selection() if current.strategy is not f.Strategy.STRICT:
+            case f.Filter() | f.Within() | f.Selection(f.Strategy.STRICT):
+                rest = current.children[1:]
+                return [(with_children(current, (one, *rest)), names) for one, names in parts[0]]
+            case f.Iteration() | f.Selection():
                 if not parts[0]:
                     return []
                 inner = reduce(f.Disjunction, (one for one, _ in parts[0]))
-                defined = frozenset[str]().union(*(names for _, names in parts[0]))
-                return [(f.Selection(current.strategy, inner, current.by, span=current.span), defined)]
-            case f.Filter() | f.Selection() | f.Within():
-                rest = current.children[1:]
-                return [(with_children(current, (one, *rest)), names) for one, names in parts[0]]
+                defined = [] if isinstance(current, f.Iteration) else [names for _, names in parts[0]]
+                whole = with_children(current, (inner, *current.children[1:]))
+                return [(whole, frozenset[str]().union(*defined))]
         return [(current, first_order.defined_outside_iterations(current))]
 
     return fold_only(formula, f.Formula, visit)

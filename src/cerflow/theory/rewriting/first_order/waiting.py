@@ -24,15 +24,8 @@ from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.connectives import clauses_asked, negated
-from cerflow.logic.rewriting.rebuild import (
-    FreshNames,
-    check_tree_size,
-    mentions_set,
-    one_event,
-    refuse_to_pass,
-    relabelled,
-    size,
-)
+from cerflow.logic.rewriting import rebuild as trees
+from cerflow.logic.rewriting.rebuild import check_tree_size, refuse_to_pass, size
 from cerflow.theory.rewriting.first_order.properties import to_safe
 
 _NONE: frozenset[str] = frozenset()
@@ -98,7 +91,7 @@ class Bringing:
         self.relate = relate
         self.labels: dict[str, str] = {}
         self._own: dict[tuple[int, str], str] = {}
-        self._fresh = FreshNames(formula)
+        self._fresh = trees.FreshNames(formula)
         self._origins: dict[object, int] = {}
 
     def run(self) -> f.Formula | None:
@@ -182,9 +175,8 @@ class Bringing:
         for waiting in sets:
             met = [a for a in body if a.constant <= waiting]
             whole = _either(met)
-            repeated = f.Iteration(whole.formula, span=current.span)
-            same = with_children(current, (whole.formula,)) if len(sets) == 1 else repeated
-            found.append(_Alternative(same, _NONE, whole.size + 1, waiting | whole.waiting))
+            repeated = with_children(current, (whole.formula,))
+            found.append(_Alternative(repeated, _NONE, whole.size + 1, waiting | whole.waiting))
         _check(sum(a.size for a in found), found, body, current.span)
         return found
 
@@ -253,13 +245,13 @@ class Bringing:
             a = a.giving(variable, label)
             w = replace(
                 w,
-                condition=relabelled(w.condition, {variable: label}),
+                condition=trees.relabelled(w.condition, {variable: label}),
                 outer=w.outer - {variable},
                 labels=w.labels | {label},
             )
         if stands or not w.outer:
             return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
-        if w.labels and mentions_set(w.condition):
+        if w.labels and trees.mentions_set(w.condition):
             raise UnsupportedQueryError(
                 f"{show(w.condition)} reads sets of events, and a variable bound further out",
                 span=w.condition.span,
@@ -298,7 +290,7 @@ def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
 
 def _compares(current: f.Selection) -> bool:
     """Whether some matches may take others away; those of one event end at different events."""
-    return current.strategy is not f.Strategy.STRICT and not one_event(current.operand)
+    return current.strategy is not f.Strategy.STRICT and not trees.one_event(current.operand)
 
 
 def _not_true(condition: Condition) -> Condition:
