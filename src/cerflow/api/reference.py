@@ -29,8 +29,7 @@ from cerflow.theory.semantics.complex_events import Time
 from cerflow.theory.semantics.first_order import first_order_matches as first_order_matches
 from cerflow.theory.semantics.formulas import Denotation
 from cerflow.theory.semantics.formulas import formula_matches as formula_matches
-from cerflow.theory.semantics.programs import Entry, clocked, defined, read_by
-from cerflow.theory.semantics.queries import Match, evaluate
+from cerflow.theory.semantics.queries import Entry, Match, clocked, defined, evaluate, read_by
 from cerflow.theory.semantics.sremo import sremo_derivations as sremo_derivations
 from cerflow.theory.semantics.sremo import sremo_match_string as sremo_match_string
 from cerflow.theory.semantics.sremo import sremo_matches as sremo_matches

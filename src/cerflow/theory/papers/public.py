@@ -28,6 +28,7 @@ from cerflow.theory.papers.constructions.operators import add_label as add_label
 from cerflow.theory.papers.constructions.operators import all_of as all_of
 from cerflow.theory.papers.constructions.operators import anchor as anchor
 from cerflow.theory.papers.constructions.operators import delete_unlabelled as delete_unlabelled
+from cerflow.theory.papers.constructions.operators import difference as difference
 from cerflow.theory.papers.constructions.operators import filter_label as filter_label
 from cerflow.theory.papers.constructions.operators import project_labels as project_labels
 from cerflow.theory.papers.constructions.operators import rename_label as rename_label
@@ -102,7 +103,6 @@ from cerflow.theory.papers.translations.conversions import from_engine as from_e
 from cerflow.theory.papers.translations.conversions import from_json as from_json
 from cerflow.theory.papers.translations.conversions import to_engine as to_engine
 from cerflow.theory.papers.translations.conversions import with_marked_ends as with_marked_ends
-from cerflow.theory.papers.translations.equivalence import difference as difference
 from cerflow.theory.papers.translations.sremo import compile_sremo as compile_sremo
 from cerflow.theory.papers.translations.sremo import registers_of as registers_of
 from cerflow.theory.papers.translations.stages import Stages as Stages

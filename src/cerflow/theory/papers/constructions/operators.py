@@ -2,32 +2,47 @@
 
 OR, ``;``, ``+``, ``:`` and ``:+`` are `union`, `concatenate` and `iterate`; AND is `intersect`. ALL and UNLESS are the
 engine's constructions for these operators. Under *-semantics runs jump over all events that they do not label
-(Propositions 5.3 to 5.5).
+(Propositions 5.3 to 5.5). Whether two automata have the same matches on every string is undecidable in general
+(universality of register automata is, 004 §6), but not if registers hold finitely many values, for strings of bounded
+length, and where the outputs of a string determine the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import pyarrow as pa
 
 from cerflow.automata.compile.negation import unless
 from cerflow.automata.compile.products import product_all
 from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transducer
 from cerflow.automata.optimise.simplify import simplify
-from cerflow.base.events import ComplexEvent, StreamGiven, as_stream
+from cerflow.base.errors import ArgumentError, one_of
+from cerflow.base.events import ComplexEvent, Stream, StreamGiven, as_stream
 from cerflow.base.schema import Schema
-from cerflow.language.automaton import State, sorted_states
+from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.theory.deciding.witnesses import Answer
+from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.equivalence import compare_transducers
+from cerflow.theory.deciding.witnesses import Answer, Witness
 from cerflow.theory.from_automata.star_semantics import matches_of_star_runs
-from cerflow.theory.papers.model.automaton import SKIPPED, Effect, Successor, TransitionLike, fresh_names
+from cerflow.theory.papers.model.automaton import (
+    MARKED,
+    SKIPPED,
+    Automaton,
+    Effect,
+    Successor,
+    TransitionLike,
+    fresh_names,
+)
 from cerflow.theory.papers.model.conditions import as_condition
 from cerflow.theory.papers.model.faults import LabelSetError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, defined_for
-from cerflow.theory.papers.model.runs import reported_matches
+from cerflow.theory.papers.model.runs import accepts, matches, reported_matches
 from cerflow.theory.papers.translations.conversions import to_engine, unary_from_engine
-from cerflow.theory.papers.translations.equivalence import difference
 
 
 @defined_for(UCEA, SRT, RMA)
@@ -173,3 +188,59 @@ def star_difference(automaton: FreeA, *, schema: Schema | None = None, steps: in
     Options and errors are those of `difference`.
     """
     return difference(automaton, with_star_runs(automaton), schema=schema, steps=steps)
+
+
+# -- comparison ------------------------------------------------------------------------------------------------------
+
+
+def difference(
+    first: Automaton,
+    second: Automaton,
+    *,
+    schema: Schema | None = None,
+    steps: int | None = None,
+    output: Literal["labels", "positions"] = "labels",
+) -> Answer:
+    """Whether some string has a match in only one of the automata, with a shortest such string.
+
+    Automata without memory are compared by their complex events, UCEA including the labels; with
+    ``output="positions"`` by the marked positions alone (P2 §4). `cerflow.difference` compares formulas and queries.
+
+    All strings count: attributes may be of any kind that fits the conditions and may be null; a `Schema` fixes their
+    kinds.
+    A string that is found is replayed by the definition of runs. With registers the extra ``cerflow[decide]`` answers.
+    The answer is unknown, with the reason, if a condition cannot be analysed or nothing is found and nothing proved.
+    Raises `UnsupportedQueryError` for automata whose registers matter if the extra is not installed, and if more than
+    ``steps`` steps would be needed for automata without memory.
+    """
+    one_of(output, "output", "labels", "positions")
+    for given in (first, second):
+        if not isinstance(given, Automaton):
+            raise ArgumentError(
+                f"difference compares automata, not {type(given).__name__}; cerflow.difference compares formulas"
+            )
+    if output == "positions":
+        first, second = (
+            automaton.rewritten(lambda t: (t.condition, MARKED if t.output else SKIPPED, t.writes))
+            for automaton in (first, second)
+        )
+    empty = [a.model.anywhere and accepts(a, ()) for a in (first, second)]
+    if empty[0] != empty[1]:
+        return Answer(True, Witness((), pa.schema([]), frozenset(), int(empty[1])))
+
+    def replay(witness: Witness) -> bool:
+        stream = "stream" if "stream" in witness.columns.names else None
+        if schema is not None:
+            stream = schema.stream
+        events = Stream.from_dicts(witness.events, type="type" if schema is None else schema.type, stream=stream)
+        has = [
+            (witness.detected_at, witness.complex_event) in reported_matches(automaton, events)
+            if automaton.model is Model.CEA
+            else witness.complex_event in matches(automaton, events)
+            for automaton in (first, second)
+        ]
+        return has == [witness.side == 0, witness.side == 1]
+
+    roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
+    engine = to_engine(first), to_engine(second)
+    return compare_transducers(*engine, roots, schema=schema, budget=Budget(steps), replay=replay)
