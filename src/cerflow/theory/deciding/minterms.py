@@ -275,11 +275,11 @@ class EventMinterms:
             case c.Comparison(operator, c.Attribute(), c.Literal(str(text))):
                 return [samples.StringAutomaton(tuple(text), ordered=operator is not Operator.EQ)]
             case c.Comparison(_, c.Function(name="length"), c.Literal(value)) if _is_number(value):
-                return [_length(value)]
+                return [samples.StringAutomaton.length(value)]
             case c.In(c.Attribute(), items):
                 return [samples.StringAutomaton(tuple(i.value)) for i in items if isinstance(i.value, str)]
             case c.In(c.Function(name="length"), items):
-                return [_length(i.value) for i in items if _is_number(i.value)]
+                return [samples.StringAutomaton.length(i.value) for i in items if _is_number(i.value)]
         return []
 
 
@@ -305,11 +305,6 @@ def _computes(condition: c.Condition) -> bool:
         or (isinstance(n, c.Function) and n.name not in ("lower", "upper", "length"))
         for n in walk(condition)
     )
-
-
-def _length(value: int | float) -> samples.StringAutomaton:
-    # Longer strings are not tried.
-    return samples.StringAutomaton.length(min(math.ceil(abs(value)), 10_000))
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

@@ -168,9 +168,9 @@ class StringAutomaton:
         return cls(tuple(wanted), frozenset(free))
 
     @classmethod
-    def length(cls, limit: int) -> StringAutomaton:
-        """How long the string is, up to a limit."""
-        return cls((None,) * limit, counts=True)
+    def length(cls, limit: float) -> StringAutomaton:
+        """How long the string is, up to a limit; longer strings than 10,000 are not tried."""
+        return cls((None,) * min(math.ceil(abs(limit)), 10_000), counts=True)
 
     @property
     def equal(self) -> str | None:

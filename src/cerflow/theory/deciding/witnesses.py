@@ -51,15 +51,10 @@ def witness_of(
 ) -> Witness:
     """The witness with these values, by column, and these labels of its events."""
     columns: dict[str, tuple[pa.Field, Sequence[Any]]] = {}
-    for name in dict.fromkeys(
-        (event_space.type, event_space.stream, event_space.time, *sorted(map(event_space.column, event_space.kinds)))
-    ):
-        if name is None:
-            continue
-        if name == event_space.time:
-            kind, values = _times(event_space.columns[name], len(rows))
-        else:
-            kind, values = _column(name, [row.get(name) for row in rows], event_space)
+    read = sorted(map(event_space.column, event_space.kinds))
+    names = dict.fromkeys((event_space.type, event_space.stream, event_space.time, *read))
+    for name in (name for name in names if name is not None):
+        kind, values = _column(name, [row.get(name) for row in rows], event_space)
         required = name in event_space.required
         if required:
             values = [_some(kind) if v is None else v for v in values]
@@ -91,6 +86,12 @@ _COLUMNS = {
 
 
 def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[pa.DataType, Sequence[Any]]:
+    if name == event_space.time:
+        # Events come one after the other.
+        values = range(len(values))
+        if pa.types.is_temporal(event_space.columns[name]):
+            start = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+            values = [start + datetime.timedelta(days=k) for k in values]
     if name in event_space.columns:
         return event_space.columns[name], values
     if name in (event_space.type, event_space.stream):
@@ -101,11 +102,3 @@ def _column(name: str, values: Sequence[Any], event_space: EventSpace) -> tuple[
         # Whole numbers read better as such, and where they are only compared they are the same.
         return pa.int64(), [None if v is None else int(v) for v in values]
     return _COLUMNS.get(kind, pa.string()), values
-
-
-def _times(kind: pa.DataType, count: int) -> tuple[pa.DataType, Sequence[Any]]:
-    """Times for events that came one after the other."""
-    if not pa.types.is_temporal(kind):
-        return kind, range(count)
-    start = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
-    return kind, [start + datetime.timedelta(days=k) for k in range(count)]

@@ -181,14 +181,8 @@ class _Variables:
 
 def _names_in(chain: Sequence[f.Formula]) -> set[str]:
     """The labels that conditions on one event read, and labels that are renamed to these."""
-    found: set[str] = set()
-    for step in chain:
-        match step:
-            case f.Filter():
-                found.update(condition_labels(step.condition))
-            case f.Rename():
-                found.add(step.old)
-    return found
+    read = (condition_labels(step.condition) for step in chain if isinstance(step, f.Filter))
+    return {step.old for step in chain if isinstance(step, f.Rename)}.union(*read)
 
 
 def _required(chain: Sequence[f.Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
