@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import InputError
 from cerflow.cli.app import app
-from cerflow.files import arriving
+from cerflow.files import reading
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.reading import read_inputs
@@ -26,8 +26,8 @@ def come(chunks, kind, columns, patient=True, encoding="utf-8", **types):
     declared = {name: type_named(text) for name, text in types.items()}
     source = Source("-", InputFormat(kind), (), encoding=encoding, column_types=declared)
     said = []
-    with mock.patch.object(arriving, "standard_input", return_value=iter(chunks)):
-        return [*arriving.arriving_events(Input(source), columns, patient=patient, say=said.append)], said
+    with mock.patch.object(reading, "standard_input", return_value=iter(chunks)):
+        return [*reading.arriving_events(Input(source), columns, patient=patient, say=said.append)], said
 
 
 def refusals(tables):

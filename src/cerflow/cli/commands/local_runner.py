@@ -34,8 +34,8 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import columns_needed
 from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import Report
-from cerflow.files.arriving import arrives, arriving_events
 from cerflow.files.input_plans import SplitRows
+from cerflow.files.reading import arrives, arriving_events
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.language.select import CountItem
 from cerflow.logic.analysis.columns import attributes_in
