@@ -152,8 +152,7 @@ def show(
     output = page.output
     with errors_reported():
         from cerflow.cli.commands.request import Inputs
-        from cerflow.cli.output.clashes import refuse_clashes
-        from cerflow.cli.output.targets import check_writable, open_target
+        from cerflow.cli.output.targets import check_writable, open_target, refuse_clashes
         from cerflow.engine.events.records import RecordChecker
         from cerflow.engine.events.time_order import valid_in_order
         from cerflow.files.reading import read_result

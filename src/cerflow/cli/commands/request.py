@@ -19,19 +19,10 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.units import TimeUnit
-from cerflow.cli.options import (
-    ColumnOptions,
-    Given,
-    InputOptions,
-    OutputOptions,
-    QueryOptions,
-    RunOptions,
-    usage,
-)
-from cerflow.cli.output.clashes import refuse_clashes
+from cerflow.cli import options as o
 from cerflow.cli.output.progress import PhaseTimer
 from cerflow.cli.output.reporting import warn
-from cerflow.cli.output.targets import STANDARD_OUTPUT, check_writable
+from cerflow.cli.output.targets import STANDARD_OUTPUT, check_writable, refuse_clashes
 from cerflow.cli.output.writing import OutputFormat, Sink, open_sink, output_format_of, write_table
 from cerflow.engine.results.report import CountForm
 from cerflow.files.column_types import type_named
@@ -60,19 +51,19 @@ class Inputs:
     named: bool
 
     @classmethod
-    def prepare(cls, query: Query | Program | None, inputs: InputOptions, options: ColumnOptions) -> Inputs:
+    def prepare(cls, query: Query | Program | None, inputs: o.InputOptions, options: o.ColumnOptions) -> Inputs:
         """Find the files, and check the options for them; without a query all columns are alike.
 
         Raises InputError, and typer's BadParameter for options that do not go together.
         """
         sources = tuple(parse_source(text, inputs.input_format, options.encoding) for text in inputs.inputs or ())
         found, roles = mapped(sources, options)
-        usage, reads_streams = ColumnUsage(), True
+        used, reads_streams = ColumnUsage(), True
         if query is not None:
-            usage = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
+            used = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
             reads_streams = any(isinstance(n, Select) and n.streams for n in walk(query.tree))
         named = len(sources) > 1 and (reads_streams or any(s.name for s in sources))
-        return cls(found, ColumnRoles.of(roles, usage, options.key_timeout), named)
+        return cls(found, ColumnRoles.of(roles, used, options.key_timeout), named)
 
     def read(self) -> ReadEvents:
         """The events; raises InputError as `read_inputs`."""
@@ -97,7 +88,7 @@ class BadRecords:
         elif name == "dead-letter" and not (own or path):
             problem = "--on-bad-record dead-letter needs --dead-letter PATH"
         if problem is not None:
-            usage(problem, "--on-bad-record")
+            o.usage(problem, "--on-bad-record")
         self.fails = name == "fail"
         self.path = own or path
         self.count = 0
@@ -135,8 +126,8 @@ class Request:
 
     query: Query | Program
     inputs: Inputs
-    output: OutputOptions
-    options: RunOptions
+    output: o.OutputOptions
+    options: o.RunOptions
     output_format: OutputFormat
     bad_records: BadRecords
     until: str | None
@@ -150,10 +141,10 @@ class Request:
     def prepare(
         cls,
         query: Query | Program,
-        inputs: InputOptions,
-        columns: ColumnOptions,
-        output: OutputOptions,
-        options: RunOptions,
+        inputs: o.InputOptions,
+        columns: o.ColumnOptions,
+        output: o.OutputOptions,
+        options: o.RunOptions,
         *,
         until: str | None = None,
         read_too: Sequence[str] = (),
@@ -163,9 +154,11 @@ class Request:
         ``read_too`` are files that are read besides the inputs: the query, predicates.
         """
         if output.directory and output.output == STANDARD_OUTPUT:
-            usage("--output-mode and --partition-by are for directories; name one with --output PATH", "--output-mode")
+            o.usage(
+                "--output-mode and --partition-by are for directories; name one with --output PATH", "--output-mode"
+            )
         if output.output_mode == "overwrite-partitions" and not output.partition_by:
-            usage("--output-mode overwrite-partitions needs --partition-by COLUMN", "--output-mode")
+            o.usage("--output-mode overwrite-partitions needs --partition-by COLUMN", "--output-mode")
         bad_records = BadRecords(options.on_bad_record, options.dead_letter)
         read = Inputs.prepare(query, inputs, columns)
         if not output.directory:
@@ -219,7 +212,7 @@ def query_source(path: str | None, expression: str | None) -> str:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
 
 
-def load_query(options: QueryOptions, reading: Reading = "second-order") -> Query | Program:
+def load_query(options: o.QueryOptions, reading: Reading = "second-order") -> Query | Program:
     """Parse a query, or a program if there are definitions; raises the errors of `cerflow.parse`, and InputError.
 
     Unless a language is named, files ``*.sremo`` are in SREMO.
@@ -230,7 +223,7 @@ def load_query(options: QueryOptions, reading: Reading = "second-order") -> Quer
     return read_query(text, language) if reading == "second-order" else parse(text, language=language, reading=reading)
 
 
-def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
+def mapped(sources: Sequence[Source], options: o.ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
     """The inputs with their options, and the names that columns with a role have in all inputs together.
 
     Raises typer's BadParameter for options that name no input or contradict each other, and InputError if only some
@@ -242,18 +235,18 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
     units = cast(dict[str | None, TimeUnit], _assigned("--time-unit", options.time_unit, names))
     for given in units.values():
         if given not in get_args(TimeUnit):
-            usage(f"'{given}' is not one of {', '.join(get_args(TimeUnit))}", "--time-unit")
+            o.usage(f"'{given}' is not one of {', '.join(get_args(TimeUnit))}", "--time-unit")
     sequences = _assigned("--sequence-column", options.sequence, names)
     constants = _assigned("--constant-type", options.constant_type, names)
     for both in types.keys() & constants.keys():
         whose = "all inputs have" if both is None else f"the input '{both}' has"
-        usage(f"{whose} a type column already", "--constant-type")
+        o.usage(f"{whose} a type column already", "--constant-type")
     renamed = _by_column("--rename", "NEW=OLD", options.rename, names)
     typed = _by_column("--column-type", "COLUMN=TYPE", options.column_types, names)
     try:
         kinds = {name: {column: type_named(said) for column, said in of.items()} for name, of in typed.items()}
     except ValueError as error:
-        usage(str(error), "--column-type")
+        o.usage(str(error), "--column-type")
     inputs = tuple(
         Input(
             replace(source, column_types=kinds[name]),
@@ -271,17 +264,17 @@ def mapped(sources: Sequence[Source], options: ColumnOptions) -> tuple[tuple[Inp
     return inputs, common
 
 
-def _assigned(option: str, values: Given, names: Sequence[str]) -> dict[str | None, str]:
+def _assigned(option: str, values: o.Given, names: Sequence[str]) -> dict[str | None, str]:
     """The values for single inputs by their names, and the value for all others by None."""
     found: dict[str | None, str] = {}
     for name, (value,) in _given(option, "VALUE", values, names):
         if found.setdefault(name, value) != value:
             whose = "all inputs" if name is None else f"the input '{name}'"
-            usage(f"given twice for {whose}: '{found[name]}' and '{value}'", option)
+            o.usage(f"given twice for {whose}: '{found[name]}' and '{value}'", option)
     return found
 
 
-def _by_column(option: str, form: str, values: Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
+def _by_column(option: str, form: str, values: o.Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
     """What the values ``NEW=OLD`` or ``COLUMN=TYPE`` say of columns, for each input."""
     found: dict[str, dict[str, str]] = {name: {} for name in names}
     for of, pair in _given(option, form, values, names):
@@ -289,20 +282,20 @@ def _by_column(option: str, form: str, values: Given, names: Sequence[str]) -> d
         for name in names if of is None else [of]:
             before = found[name].setdefault(column, value)
             if before != value:
-                usage(f"the column '{column}' gets two {what}: '{before}' and '{value}'", option)
+                o.usage(f"the column '{column}' gets two {what}: '{before}' and '{value}'", option)
     return found
 
 
-def _given(option: str, form: str, values: Given, names: Sequence[str]) -> Iterator[tuple[str | None, list[str]]]:
+def _given(option: str, form: str, values: o.Given, names: Sequence[str]) -> Iterator[tuple[str | None, list[str]]]:
     """The values ``[NAME=]VALUE`` of an option, or ``[NAME=]A=B``: the name of an input, or None, and the parts."""
     parts = form.count("=") + 1
     for text in values or ():
         found = text.split("=", 1 if parts == 1 else -1)
         name = found.pop(0) if len(found) > parts else None
         if len(found) != parts or not all(found):
-            usage(f"'{text}' is not of the form [NAME=]{form}", option)
+            o.usage(f"'{text}' is not of the form [NAME=]{form}", option)
         if name is not None and name not in names:
-            usage(f"there is no input '{name}'; the inputs are {', '.join(names)}", option)
+            o.usage(f"there is no input '{name}'; the inputs are {', '.join(names)}", option)
         yield name, found
 
 

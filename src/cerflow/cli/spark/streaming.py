@@ -41,11 +41,7 @@ _STATUS_SECONDS = 0.2
 
 
 def run_stream(
-    query: Query | Program,
-    events: StreamOptions,
-    options: ProgressOptions,
-    watch: PhaseTimer,
-    on: SparkOptions,
+    query: Query | Program, events: StreamOptions, options: ProgressOptions, watch: PhaseTimer, on: SparkOptions
 ) -> None:
     """Run a stream until it has read all events (``available_now``) or is interrupted, and report on it.
 
