@@ -362,7 +362,7 @@ def test_tasks_of_spark_import_little(module):
     code = f"import sys, cerflow.spark.{module}; print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     rooms = "api.reference files look.explaining look.pictures.diagram look.studying look.viewing theory"
-    preparing = "batch frames.narrowing job placing.placement source.planned streaming.matching"
+    preparing = "batch frames.events job placing.placement source.planned streaming.matching"
     unneeded = {f"cerflow.{room}" for room in rooms.split()} | {f"cerflow.spark.{name}" for name in preparing.split()}
     assert f"cerflow.spark.{module}" in loaded
     assert not {"numba", "llvmlite", "pandas", "pyarrow.dataset", "cerflow.engine.pushdown", *unneeded} & set(loaded)

@@ -16,7 +16,7 @@ from cerflow.base.errors import BadRecordError, InputError, QueryError, QuerySyn
 from cerflow.spark import CerflowSource
 from cerflow.spark.frames.schemas import refuse_foreign
 from cerflow.spark.source import row_groups, task
-from cerflow.spark.source.key_shares import KeyShare
+from cerflow.spark.source.row_groups import KeyShare
 from support.spark.parquet_streams import on_many_cores, planned, recognised, write
 from support.spark.results import rows_in_a_process
 

@@ -20,8 +20,15 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import IDENTIFIER, POSITION, EventColumns, array_column, relevant, with_number_of_cuts
-from cerflow.spark.frames.narrowing import narrowed
+from cerflow.spark.frames.events import (
+    IDENTIFIER,
+    POSITION,
+    EventColumns,
+    array_column,
+    narrowed,
+    relevant,
+    with_number_of_cuts,
+)
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import Recognition

@@ -26,15 +26,8 @@ from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.engine.evaluate.measures import duration_in_units, first_inside, typed_time
 from cerflow.engine.pushdown.arrow import arrow_filter
 from cerflow.engine.pushdown.relevance import types_named
+from cerflow.engine.slices import by_row_groups
 from cerflow.engine.slices.by_keys import Lookback, first_in_count
-from cerflow.engine.slices.by_row_groups import (
-    GroupSlice,
-    RowGroup,
-    RowGroups,
-    Slices,
-    is_orderly,
-    slices_of_row_groups,
-)
 from cerflow.files.row_groups import groups_of, short_texts
 from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow, DurationWindow
@@ -43,9 +36,8 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import declared, refuse_foreign
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
-from cerflow.spark.source.key_shares import KeyShare
 from cerflow.spark.source.options import read_options
-from cerflow.spark.source.row_groups import Scan
+from cerflow.spark.source.row_groups import KeyShare, Scan
 from cerflow.spark.source.task import Task, Work, matches_of_tasks
 
 _INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
@@ -145,15 +137,15 @@ def plan_files(plan: JobPlan, files: Sequence[DataFile], *, skip: bool, slice_ro
         groups = _relevant_groups(everything, files, _noticed(plan), schema, skip=skip)
     irrelevant = len(everything) - len(groups)
     groups = _wanted(groups, files, schema.time, skip=skip)
-    known = None if any(group.least is None for group in groups) else RowGroups(groups)
+    known = None if any(group.least is None for group in groups) else by_row_groups.RowGroups(groups)
     lookback, reason = _lookback(plan, known, work)
     if known is None:
         # Without statistics the order is unknown, so events are taken as they arrive, and checked.
         groups = [replace(group, least=None, greatest=None) for group in groups]
-        whole = GroupSlice(-math.inf, -math.inf, math.inf, groups=tuple(groups))
-        slices = Slices((whole,), sum(g.rows for g in groups), 0)
+        whole = by_row_groups.GroupSlice(-math.inf, -math.inf, math.inf, groups=tuple(groups))
+        slices = by_row_groups.Slices((whole,), sum(g.rows for g in groups), 0)
     else:
-        slices = slices_of_row_groups(
+        slices = by_row_groups.slices_of_row_groups(
             known,
             lookback,
             slice_rows=slice_rows,
@@ -200,7 +192,7 @@ def _noticed(plan: JobPlan) -> Condition:
 def _work(plan: JobPlan, files: Sequence[DataFile], *, skip: bool) -> Work:
     schema, needed = plan.schema, plan.needed
     leading = schema.time or plan.sequence
-    if leading is not None and not is_orderly(schema.columns.field(leading).type):
+    if leading is not None and not by_row_groups.is_orderly(schema.columns.field(leading).type):
         found = schema.columns.field(leading).type
         raise InputError(
             f"the data source cannot order events by '{leading}', which has type {found}; cerflow.spark.match can"
@@ -231,8 +223,13 @@ def _work(plan: JobPlan, files: Sequence[DataFile], *, skip: bool) -> Work:
 
 
 def _relevant_groups(
-    groups: Sequence[RowGroup], files: Sequence[DataFile], condition: Condition, schema: Schema, *, skip: bool
-) -> list[RowGroup]:
+    groups: Sequence[by_row_groups.RowGroup],
+    files: Sequence[DataFile],
+    condition: Condition,
+    schema: Schema,
+    *,
+    skip: bool,
+) -> list[by_row_groups.RowGroup]:
     """The row groups of some files that may have a relevant event, by their statistics.
 
     All files have the columns of ``schema``. A group that may have bad records is left out only if these are skipped.
@@ -241,7 +238,7 @@ def _relevant_groups(
     if wanted is None:
         return list(groups)
 
-    def some(of_file: tuple[int, list[RowGroup]]) -> list[RowGroup]:
+    def some(of_file: tuple[int, list[by_row_groups.RowGroup]]) -> list[by_row_groups.RowGroup]:
         number, own = of_file
         file = files[number]
         fragment = ds.ParquetFileFormat().make_fragment(file.path, filesystem_of(file.root))
@@ -252,7 +249,9 @@ def _relevant_groups(
     return [group for own in each(some, by_file) for group in own]
 
 
-def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], time: str | None, *, skip: bool) -> list[RowGroup]:
+def _wanted(
+    groups: Sequence[by_row_groups.RowGroup], files: Sequence[DataFile], time: str | None, *, skip: bool
+) -> list[by_row_groups.RowGroup]:
     """The row groups with events that can be used; where all must be valid, they count as such."""
     if skip:
         return [group for group in groups if group.valid != 0]
@@ -262,7 +261,7 @@ def _wanted(groups: Sequence[RowGroup], files: Sequence[DataFile], time: str | N
     return [replace(group, valid=group.rows) for group in groups]
 
 
-def _lookback(plan: JobPlan, known: RowGroups | None, work: Work) -> tuple[Lookback | None, str]:
+def _lookback(plan: JobPlan, known: by_row_groups.RowGroups | None, work: Work) -> tuple[Lookback | None, str]:
     """How far back matches go, None if the stream is not to be cut; and why."""
     schema, division = plan.schema, plan.division
     window = division.window
@@ -285,7 +284,7 @@ def _lookback(plan: JobPlan, known: RowGroups | None, work: Work) -> tuple[Lookb
     return Lookback(inside, known.certain if division.late else None), division.reason
 
 
-def _extent(groups: Sequence[RowGroup], schema: Schema) -> tuple[float | None, float | None]:
+def _extent(groups: Sequence[by_row_groups.RowGroup], schema: Schema) -> tuple[float | None, float | None]:
     """The least and the greatest time in row groups, nothing if that is not known, or times are not numbers."""
     if schema.time is None or not schema.kind(schema.time).numeric:
         return None, None
@@ -302,7 +301,7 @@ def _shares(plan: JobPlan, tasks: int) -> Sequence[KeyShare | None]:
     return [KeyShare(plan.keys, number, tasks) for number in range(tasks)]
 
 
-def _explanation(slices: Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:
+def _explanation(slices: by_row_groups.Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:
     number = len(slices.slices)
     if len(shares) > 1:
         return f"{len(shares)} tasks share {rows:,} events by key, and each looks for its own in all files: {reason}"

@@ -24,8 +24,7 @@ from cerflow.engine.slices.by_row_groups import GroupSlice, RowGroup
 from cerflow.spark.frames.schemas import declared
 from cerflow.spark.frames.tasks import Recognition, SliceRunner
 from cerflow.spark.source.files import DataFile
-from cerflow.spark.source.key_shares import KeyShare
-from cerflow.spark.source.row_groups import OrderedBatch, RowGroupReader, Scan
+from cerflow.spark.source.row_groups import KeyShare, OrderedBatch, RowGroupReader, Scan
 
 
 class InOrder:

@@ -6,7 +6,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,30 +23,22 @@ from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
 from cerflow.api.programs.program import read_query
 from cerflow.api.query import Query
 from cerflow.automata.compile.deadlines import waits_for_time
-from cerflow.base.errors import (
-    ArgumentError,
-    InputError,
-    QueryWarning,
-    UnsupportedQueryError,
-    at_least_one,
-    one_of,
-    warn,
-)
+from cerflow.base import errors
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, ValueKind
 from cerflow.base.units import DAY
 from cerflow.engine.recognize.columns_needed import separable_by_key
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
+from cerflow.logic.analysis.columns import columns_by_type
 from cerflow.logic.conditions.connectives import TRUE
-from cerflow.spark.frames.events import CORRUPT, EventColumns, pushdown
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
-from cerflow.spark.streaming.bucket import StreamWork
 from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, packed_by_bucket, unpacked_rows
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
-from cerflow.spark.streaming.records import expected_columns, lacking_observed, reason, record_text
+from cerflow.spark.streaming.remembering import StreamWork
 
 LatePolicy = Literal["drop", "fail"]
 BadPolicy = Literal["fail", "skip", "tell"]
@@ -82,11 +74,11 @@ def match_stream(
     ahead: timedelta | str | None,
 ) -> DataFrame:
     """The matches of a plan in a streaming DataFrame, as `cerflow.spark.match` describes them."""
-    one_of(late, "late", "drop", "fail")
+    errors.one_of(late, "late", "drop", "fail")
     check_spark()
     name, provider = PROVIDER
     if df.sparkSession.conf.get(name, None) != provider:
-        raise InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")
+        raise errors.InputError(f"streams need Spark's RocksDB state store: spark.conf.set('{name}', '{provider}')")
     options = ProcessorOptions(refuse_late=late == "fail")
     refuse_watermark(df)
     prepared = prepare_stream(plan, buckets, options, delay, "skip" if skip else "fail", ahead)
@@ -169,7 +161,9 @@ def prepare_stream(
     Raises `InputError` and `ValueError`.
     """
     if plan.schema.time is None:
-        raise InputError("a streaming DataFrame needs a time column, by which events wait for others: give time=")
+        raise errors.InputError(
+            "a streaming DataFrame needs a time column, by which events wait for others: give time="
+        )
     work = stream_work(plan, whole=whole)
     buckets = number_of_buckets(plan, buckets)
     bound = duration_in_microseconds(ahead)
@@ -200,7 +194,7 @@ def _rows_of_blobs(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iter
 
 def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     """One bucket if one task has to see the whole stream, which is said as a warning."""
-    at_least_one(buckets, "buckets")
+    errors.at_least_one(buckets, "buckets")
     if not plan.positions and (plan.by_key or _clocked_by_key(plan)):
         return buckets
     if plan.positions:
@@ -210,7 +204,7 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     else:
         why = "it has no PARTITION BY, or none that all statements of a program have"
     text = f"one task at a time recognises the whole stream: {why}"
-    warn(QueryWarning(text))
+    errors.warn(errors.QueryWarning(text))
     return 1
 
 
@@ -244,7 +238,7 @@ def _fingerprint(work: StreamWork, buckets: int) -> str:
 def _milliseconds(delay: timedelta | str | None) -> int:
     """A delay in whole milliseconds, in which Spark counts."""
     if delay is None:
-        raise ArgumentError(
+        raise errors.ArgumentError(
             "a streaming DataFrame needs delay=, how long an event may come after later ones, such as '10 seconds' "
             "or timedelta(0) if events come in order"
         )
@@ -318,7 +312,7 @@ def refuse_watermark(df: DataFrame) -> None:
     with redirect_stdout(plan):
         df.explain("extended")
     if re.search(r"^\W*EventTimeWatermark\b", plan.getvalue(), re.MULTILINE):
-        raise UnsupportedQueryError(
+        raise errors.UnsupportedQueryError(
             "the streaming DataFrame has a watermark of its own, and events that wait for that one would be lost",
             hint="Leave withWatermark out: delay= sets the watermark. What needs it (dropDuplicatesWithinWatermark, "
             "windows) belongs in an earlier query, which writes to a table or topic that this one reads.",
@@ -328,8 +322,62 @@ def refuse_watermark(df: DataFrame) -> None:
 def check_spark() -> None:
     """Raise `UnsupportedQueryError` if this PySpark cannot keep the state of a stream."""
     if not hasattr(GroupedData, "transformWithState"):
-        raise UnsupportedQueryError(
+        raise errors.UnsupportedQueryError(
             "PySpark 4.1 is the first that can match streaming DataFrames in Python", hint="pip install 'pyspark>=4.1'"
         )
     if find_spec("google.protobuf") is None:
-        raise UnsupportedQueryError("Spark needs protobuf for streams", hint="pip install 'cerflow[spark]'")
+        raise errors.UnsupportedQueryError("Spark needs protobuf for streams", hint="pip install 'cerflow[spark]'")
+
+
+def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool) -> Column:
+    """Why an event cannot be used, null if it can.
+
+    ``ahead`` is a bound in words and microseconds; ``corrupt`` says that the reader tells what it could not read.
+    """
+    assert events.schema.time is not None
+    time = errors.dotted(events.schema.time)
+    reasons: list[Column] = []
+    if corrupt:
+        reasons.append(F.when(F.col(CORRUPT).isNotNull(), F.lit(MALFORMED)))
+    text = f"no timestamp can hold the time in '{time}'"
+    reasons += [events.reason(), F.when(F.col(INSTANT).isNull(), F.lit(text))]
+    if ahead is not None:
+        # In a stream this is the start of the micro-batch, which the checkpoint keeps.
+        latest = F.unix_micros(F.current_timestamp()) + F.lit(ahead[1])
+        text = (
+            f"its '{time}' is more than {ahead[0]} ahead of the clock (if that is right, allow more with ahead; "
+            "numbers may count another time_unit)"
+        )
+        reasons.append(F.when(F.col(INSTANT) > latest, F.lit(text)))
+    return F.coalesce(*reasons)
+
+
+def record_text(events: EventColumns, names: Sequence[str], *, whole: bool) -> Column:
+    """A bad record as text: what Spark could not read, or the ``whole``, all columns, as JSON."""
+    shown = record_as_json([F.col(CORRUPT if n == CORRUPT else events.plain(n)).alias(n) for n in names])
+    return F.when(F.col(REASON).isNotNull(), shown if whole else F.col(CORRUPT))
+
+
+def expected_columns(plan: JobPlan) -> Mapping[str, Set[str] | None]:
+    """The columns of the input that a query expects to have values, of events of which types."""
+    schema = plan.schema
+    roles = {schema.type, schema.time, schema.stream}
+    found: dict[str, Set[str] | None] = {}
+    for name, types in columns_by_type(read_query(plan.task.query, plan.task.language).tree).items():
+        column = schema.column(name) if schema.has(name) else None
+        if column is not None and column not in roles:
+            found[column] = types
+    return found
+
+
+def lacking_observed(
+    frame: DataFrame, events: EventColumns, expected: Mapping[str, Set[str] | None], name: str
+) -> DataFrame:
+    """The frame, for which Spark reports the numbers of valid events without a value in each of these columns."""
+    counts = []
+    for column, types in expected.items():
+        lacking = F.col(events.plain(column)).isNull() & F.col(REASON).isNull()
+        if types is not None:
+            lacking &= F.col(events.plain(events.schema.type)).isin(*sorted(types))
+        counts.append(F.count_if(lacking).alias(errors.dotted(column)))
+    return frame.observe(name, *counts) if counts else frame
