@@ -89,34 +89,26 @@ def _blocks(
     elif source.format is InputFormat.JSON:
         yield from json_blocks(content, source.encoding, as_text)
     else:
-        schema, _, read = _opened(
+        schema, number, read = _opened(
             source, pa.BufferReader(b"".join(content.data)) if content.path is None else str(content.path)
         )
         names = None if only is None else [field.name for field in schema if only(field)]
-        table = read(content, names)
+        table = read(range(content.begin, number if content.end is None else content.end), names)
         yield raw.Block(table, np.arange(len(table)))
 
 
-def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[raw.FilePart, list[str] | None], pa.Table]]:
+def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[range, list[str] | None], pa.Table]]:
     """The columns of a Parquet or ORC file, the number of its row groups or stripes, and what reads some of them."""
     if source.format is InputFormat.PARQUET:
         parquet = pyarrow.parquet.ParquetFile(file)
-
-        def read_groups(content: raw.FilePart, names: list[str] | None) -> pa.Table:
-            if content.end is None:
-                return parquet.read(names)
-            return parquet.read_row_groups(range(content.begin, content.end), names)
-
-        return parquet.schema_arrow, parquet.num_row_groups, read_groups
+        return parquet.schema_arrow, parquet.num_row_groups, parquet.read_row_groups
     orc = pyarrow.orc.ORCFile(file)
 
-    def read_stripes(content: raw.FilePart, names: list[str] | None) -> pa.Table:
-        if content.end is None:
-            return orc.read(names or None)
-        stripes = [orc.read_stripe(number, names or None) for number in range(content.begin, content.end)]
-        return pa.Table.from_batches(stripes)
+    def stripes(numbers: range, names: list[str] | None) -> pa.Table:
+        found = [orc.read_stripe(number, names or None) for number in numbers]
+        return pa.Table.from_batches(found) if found else orc.schema.empty_table()
 
-    return orc.schema, orc.nstripes, read_stripes
+    return orc.schema, orc.nstripes, stripes
 
 
 def cut_file(source: Source, file: Path) -> list[raw.FilePart]:

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
+from cerflow.api.stream_inputs import schema_of
 from cerflow.base import limits
 from cerflow.base.errors import (
     ArgumentError,
@@ -22,30 +23,26 @@ from cerflow.base.errors import (
     dotted,
     warn,
 )
-from cerflow.base.nested import is_nested
+from cerflow.base.events import UNNAMED
+from cerflow.base.nested import attribute_named, is_nested
 from cerflow.base.schema import HIDDEN_TYPES, Schema
 from cerflow.base.units import TimeUnit
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.results.report import CountForm
 from cerflow.language.printer import show
+from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, Pushdown, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
-from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
-from cerflow.spark.placing.files_by_tasks import files_by_tasks
+from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
-from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, place
+from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, files_by_tasks, place
 from cerflow.spark.placing.survey import estimate, greatest_share
 from cerflow.spark.source.planned import Planned
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
-
-
-class MatchArguments(PlanArguments, total=False):
-    """The arguments of `match` besides query, events and bad records."""
-
-    until: Any
+from cerflow.spark.worker import require_cerflow, run_own_python
 
 
 def match(
@@ -111,7 +108,7 @@ def match(
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError` for
     missing columns, and `UnsupportedQueryError` for a query that cannot be evaluated; all of them here, before any job.
     """
-    arguments: MatchArguments = {
+    arguments: PlanArguments = {
         "type": type,
         "time": time,
         "time_unit": time_unit,
@@ -125,8 +122,7 @@ def match(
         "max_matches": max_matches,
         "until": until,
     }
-    df, type = completed(df, query, **arguments)
-    arguments |= {"type": type, "constant_type": None}
+    df, arguments = completed(df, query, **arguments)
     if isinstance(df, DataFrame) and df.isStreaming:
         if max_matches is not None:
             raise ArgumentError(
@@ -157,7 +153,7 @@ def explain(
     df: DataFrame,
     *,
     on_bad_record: Literal["fail", "skip"] = "fail",
-    **arguments: Unpack[MatchArguments],
+    **arguments: Unpack[PlanArguments],
 ) -> str:
     """A text that says how `match` would evaluate a query on a DataFrame; `Query.explain` tells the rest of a query.
 
@@ -165,8 +161,7 @@ def explain(
     time, with the reason; and by key, whether one key has most of the work. The arguments and errors are those of
     `match`. It runs the jobs by which `match` decides, and one that counts keys.
     """
-    df, type = completed(df, query, **arguments)
-    arguments |= {"type": type, "constant_type": None}
+    df, arguments = completed(df, query, **arguments)
     whole, rows = _prepared(query, df, on_bad_record, **arguments)
     placement = _placed(df, whole, rows)
     share = None
@@ -179,8 +174,43 @@ def explain(
     return dotted("\n".join(section(title, table(lines)) for title, lines in paragraphs.items()).rstrip())
 
 
+def completed(
+    df: DataFrame, query: Query | Program | str | None, **arguments: Unpack[PlanArguments]
+) -> tuple[DataFrame, PlanArguments]:
+    """The DataFrame with the columns that `Schema.completed` adds, and the arguments that say which has the types.
+
+    The columns are those of types as text and of the nested attributes that a query reads. All work on it begins here.
+    The arguments are those of `match`.
+    """
+    if not isinstance(df, DataFrame):
+        return df, arguments
+    run_own_python(df.sparkSession)
+    require_cerflow(df.sparkSession)
+    constant, sequence = arguments.pop("constant_type", None), arguments.get("sequence")
+    known = schema_of(
+        arrow_schema(df),
+        type=arguments.get("type", "type"),
+        time=arguments.get("time"),
+        stream=arguments.get("stream"),
+        constant_type=constant,
+    )
+    if sequence is not None:
+        known = known.reading([attribute_named(known.columns, sequence)])
+    if query is not None:
+        known = known.reading(attributes_in(without_definitions(query).tree))
+    added = [name for name in known.attributes if name not in df.columns]
+    for name in filter(is_nested, added):
+        df = df.withColumn(name, column_of(df, name))
+    if known.type in added and not is_nested(known.type):
+        only = F.lit(UNNAMED if constant is None else constant)
+        df = df.withColumn(
+            known.type, only if known.typed_by is None else df[in_backticks(known.typed_by)].cast("string")
+        )
+    return df, {**arguments, "type": known.type}
+
+
 def _prepared(
-    query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
+    query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[PlanArguments]
 ) -> tuple[JobPlan, Selected]:
     """The plan, and the events that are sent; raises all that `match` raises."""
     _check_frame(df)
@@ -210,7 +240,7 @@ def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:
 
 
 def plan_of(
-    query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[MatchArguments]
+    query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[PlanArguments]
 ) -> JobPlan:
     """The plan for a DataFrame; raises what `match` raises of query and columns."""
     if on_bad_record not in ("fail", "skip"):
@@ -242,8 +272,8 @@ def bad_records(
     """
     _check_frame(df)
     given = [name for name in df.columns if name not in HIDDEN_TYPES and not is_nested(name)]
-    df, type = completed(df, query, type=type, time=time, stream=stream)
-    schema = Schema(arrow_schema(df), type, time, stream)
+    df, known = completed(df, query, type=type, time=time, stream=stream)
+    schema = Schema(arrow_schema(df), str(known["type"]), time, stream)
     if query is not None:
         schema = without_definitions(query).plan(schema).schema
     events = EventColumns(schema)

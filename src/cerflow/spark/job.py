@@ -15,12 +15,13 @@ from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError, one_of
 from cerflow.base.schema import Schema
-from cerflow.spark.batch import MatchArguments, bad_records, match
+from cerflow.spark.batch import bad_records, completed, match
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames import output as writing
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode
-from cerflow.spark.frames.schemas import arrow_schema, completed
+from cerflow.spark.frames.plan import PlanArguments
+from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.frames.tasks import shown_row
 
 
@@ -56,7 +57,7 @@ def run(
     dead_letter: str | None = None,
     dead_letter_mode: OutputMode | None = None,
     count_events: bool = True,
-    **arguments: Unpack[MatchArguments],
+    **arguments: Unpack[PlanArguments],
 ) -> RunResult:
     """Write the matches of a query in a batch DataFrame to a directory or table; returns counts.
 
@@ -93,14 +94,13 @@ def run(
     for path, how, found in ((output, mode, there), (dead_letter, letters, kept)):
         if found and how == "error":
             raise InputError(f"'{path}' already exists; choose another mode or remove it")
-    df, type = completed(df, query, **arguments)
-    arguments |= {"type": type, "constant_type": None}
+    df, arguments = completed(df, query, **arguments)
     result = match(query, df, on_bad_record="fail" if on_bad_record == "fail" else "skip", **arguments)
     writing.check_partition_columns(result, partition_by)
     if mode == "overwrite-partitions":
         writing.check_partitions_of_table(spark, output, format, partition_by)
     compiled = without_definitions(query)
-    time, stream = arguments.get("time"), arguments.get("stream")
+    type, time, stream = str(arguments["type"]), arguments.get("time"), arguments.get("stream")
     schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
     events = EventColumns(compiled.plan(schema).schema)
     counts = _Counts()

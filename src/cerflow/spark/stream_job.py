@@ -15,8 +15,9 @@ from cerflow.base.units import TimeUnit
 from cerflow.engine.results.report import CountForm
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
-from cerflow.spark.batch import MatchArguments, plan_of
-from cerflow.spark.frames.schemas import arrow_schema, completed, refuse_untransferable
+from cerflow.spark.batch import completed, plan_of
+from cerflow.spark.frames.plan import PlanArguments
+from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.streaming import matching
 from cerflow.spark.streaming.checkpoint import Checkpoint, check_unchanged
 from cerflow.spark.streaming.processor import ProcessorOptions
@@ -78,7 +79,7 @@ def stream(
     if available_now and trigger is not None:
         raise ArgumentError("trigger is the time between micro-batches of a continuous stream; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
-    arguments: MatchArguments = {
+    arguments: PlanArguments = {
         "type": type,
         "time": time,
         "time_unit": time_unit,
@@ -90,8 +91,7 @@ def stream(
         "counts": counts,
         "flat": flat,
     }
-    df, type = completed(df, query, **arguments)
-    arguments |= {"type": type, "constant_type": None}
+    df, arguments = completed(df, query, **arguments)
     if not isinstance(df, DataFrame) or not df.isStreaming:
         raise InputError("stream needs a streaming DataFrame, of spark.readStream; cerflow.spark.run takes others")
     if not hasattr(df.sparkSession, "_jvm"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -83,13 +83,14 @@ class JobPlan(Demands):
 
 
 class PlanArguments(EventRoles, total=False):
-    """The arguments of `make_plan` that say what events mean, and which form the matches have."""
+    """The arguments of `make_plan` that say what events mean, and which matches there are."""
 
     sequence: str | None
     positions: bool
     counts: CountForm
     flat: bool
     max_matches: int | None
+    until: Any
 
 
 def make_plan(

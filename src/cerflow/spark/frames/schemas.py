@@ -10,18 +10,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import DataType, StructType
 
-from cerflow.api.programs.program import Program, without_definitions
-from cerflow.api.query import Query
-from cerflow.api.stream_inputs import schema_of
 from cerflow.base.errors import InputError
-from cerflow.base.events import UNNAMED
-from cerflow.base.nested import attribute_named, is_nested, parts_of
-from cerflow.logic.analysis.columns import attributes_in
-from cerflow.spark.worker import require_cerflow, run_own_python
+from cerflow.base.nested import is_nested, parts_of
 
 #: Marks columns of types that Arrow does not have.
 _UNKNOWN = {b"cerflow": b"no Arrow type"}
@@ -57,42 +50,6 @@ def arrow_schema_of(schema: StructType, spark: SparkSession) -> pa.Schema:
         except PySparkException:
             fields.append(pa.field(field.name, pa.null(), metadata=_UNKNOWN))
     return pa.schema(fields)
-
-
-def completed(
-    df: DataFrame,
-    query: Query | Program | str | None,
-    *,
-    type: str | None = "type",
-    time: str | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    constant_type: str | None = None,
-    **others: object,
-) -> tuple[DataFrame, str]:
-    """The DataFrame with the columns that `Schema.completed` adds, and the name of that with the types.
-
-    The columns are those of types as text and of the nested attributes that a query reads. All work on it begins here.
-    The arguments are those of `cerflow.spark.match`; ``others`` do not matter.
-    """
-    if not isinstance(df, DataFrame):
-        return df, type or "type"
-    run_own_python(df.sparkSession)
-    require_cerflow(df.sparkSession)
-    known = schema_of(arrow_schema(df), type=type, time=time, stream=stream, constant_type=constant_type)
-    if sequence is not None:
-        known = known.reading([attribute_named(known.columns, sequence)])
-    if query is not None:
-        known = known.reading(attributes_in(without_definitions(query).tree))
-    added = [name for name in known.attributes if name not in df.columns]
-    for name in filter(is_nested, added):
-        df = df.withColumn(name, column_of(df, name))
-    if known.type in added and not is_nested(known.type):
-        only = F.lit(UNNAMED if constant_type is None else constant_type)
-        df = df.withColumn(
-            known.type, only if known.typed_by is None else df[in_backticks(known.typed_by)].cast("string")
-        )
-    return df, known.type
 
 
 def column_of(df: DataFrame, name: str) -> Column:

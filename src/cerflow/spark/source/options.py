@@ -25,7 +25,6 @@ _BOOLEANS = {"true": True, "false": False}
 class ReadArguments(PlanArguments):
     """How files are read: see `read_options`."""
 
-    until: str | None
     skip: bool
     slice_rows: int
     cores: int

@@ -96,7 +96,6 @@ def plan_query(
     query: Query,
     paths: Sequence[str],
     *,
-    until: str | None,
     skip: bool,
     slice_rows: int,
     cores: int,
@@ -107,7 +106,8 @@ def plan_query(
         raise UnsupportedQueryError("the data source does not support your own predicates", hint=_INSTEAD)
     files = find_files(paths)
     columns, _ = columns_of(files)
-    plan = make_plan(query, columns, until=typed_time(until, columns, arguments.get("time")), **arguments)
+    arguments["until"] = typed_time(arguments.get("until"), columns, arguments.get("time"))
+    plan = make_plan(query, columns, **arguments)
     refuse_foreign(plan.schema.columns, plan.needed)
     return plan_files(plan, files, skip=skip, slice_rows=slice_rows, cores=cores)
 
