@@ -47,11 +47,6 @@ class ColumnRoles:
     usage: ColumnUsage = field(default_factory=ColumnUsage)
     forget: str | None = None
 
-    @classmethod
-    def of(cls, roles: Roles, usage: ColumnUsage, forget: str | None = None) -> ColumnRoles:
-        """The columns with these roles."""
-        return cls(roles["type"], roles.get("time"), roles.get("time_unit"), roles.get("sequence"), usage, forget)
-
     @property
     def roles(self) -> Roles:
         """The columns with a role."""

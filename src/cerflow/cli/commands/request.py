@@ -63,7 +63,8 @@ class Inputs:
             used = usage_of(query.tree if isinstance(query, Query) else query.reading_input)
             reads_streams = any(isinstance(n, Select) and n.streams for n in walk(query.tree))
         named = len(sources) > 1 and (reads_streams or any(s.name for s in sources))
-        return cls(found, ColumnRoles.of(roles, used, options.key_timeout), named)
+        time, unit, sequence = roles.get("time"), roles.get("time_unit"), roles.get("sequence")
+        return cls(found, ColumnRoles(roles["type"], time, unit, sequence, used, options.key_timeout), named)
 
     def read(self) -> ReadEvents:
         """The events; raises InputError as `read_inputs`."""

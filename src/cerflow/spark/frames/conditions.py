@@ -96,7 +96,7 @@ class SparkConditions(Translation[Column]):
                 column, kind = self._computed(operand)
                 return -column if kind == _REAL else _opposite(column), kind
             case Microseconds(Attribute(_, name)):
-                return self._microseconds(self._column(name)), _NUMBER
+                return self.microseconds(self._column(name)), _NUMBER
             case Arithmetic(operator, left, right):
                 return self._arithmetic(operator, *self._computed(left), *self._computed(right))
         raise UndecidedError
@@ -128,7 +128,7 @@ class SparkConditions(Translation[Column]):
             return column if isinstance(data_type, T.DoubleType) else column.cast(T.DoubleType()), _REAL
         raise UndecidedError
 
-    def _microseconds(self, name: str) -> Column:
+    def microseconds(self, name: str) -> Column:
         """The microseconds of a column of times, which do not depend on the time zone of the session."""
         column, data_type = self._found(name), self._types[name]
         match data_type:

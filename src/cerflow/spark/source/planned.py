@@ -93,13 +93,7 @@ def plan_read(given: Mapping[str, str]) -> Planned:
 
 
 def plan_query(
-    query: Query,
-    paths: Sequence[str],
-    *,
-    skip: bool,
-    slice_rows: int,
-    cores: int,
-    **arguments: Unpack[PlanArguments],
+    query: Query, paths: Sequence[str], *, skip: bool, slice_rows: int, cores: int, **arguments: Unpack[PlanArguments]
 ) -> Planned:
     """Plan a read of the files of some paths; see `read_options` for the arguments, and `plan_read` for the errors."""
     if predicates_in(query.tree):

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from cerflow.base.arrow_columns import array_of_texts, numbers_of
 
 #: A value as it stands in a line; Spark's quotes are escaped by a backslash.
-_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"[^,]*')
-_PLAIN = re.compile(r'[^",][^,]*|')
+_VALUE = re.compile(r'(?:"(?:\\.|[^"\\])*"[^,]*|[^",][^,]*|)(?=,|\Z)')
 #: A line that is not empty, and its end.
 _LINE = re.compile(rb"\S[^\r\n]*[\r\n]")
 
@@ -94,12 +93,12 @@ def _values(line: str) -> list[str] | None:
     """The values of a line as they stand there; None if a quote does not end."""
     if '"' not in line:
         return line.split(",")
-    found, at = [], 0
-    while True:
-        value = _QUOTED.match(line, at) or _PLAIN.match(line, at)
-        if value is None or (value.end() < len(line) and line[value.end()] != ","):
+    found: list[str] = []
+    at = 0
+    while at <= len(line):
+        value = _VALUE.match(line, at)
+        if value is None:
             return None
-        found.append(value.group())
+        found.append(value[0])
         at = value.end() + 1
-        if value.end() == len(line):
-            return found
+    return found

@@ -18,7 +18,7 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructType
 
 from cerflow.api.programs.program import read_query
 from cerflow.api.query import Query
@@ -115,7 +115,7 @@ class PreparedStream:
         events = EventColumns(plan.schema)
         corrupt = CORRUPT in df.columns
         plain = df.toDF(*[CORRUPT if name == CORRUPT else events.plain(name) for name in df.columns])
-        frame = plain.withColumn(INSTANT, _instant(events)).withColumn(
+        frame = plain.withColumn(INSTANT, _instant(events, df.schema)).withColumn(
             REASON, reason(events, self.ahead, corrupt=corrupt)
         )
         frame = lacking_observed(frame, events, self.expected, observed + LACKING)
@@ -249,7 +249,7 @@ def _milliseconds(delay: timedelta | str | None) -> int:
     return 0 if nothing else math.ceil(microseconds / 1000)
 
 
-def _instant(events: EventColumns) -> Column:
+def _instant(events: EventColumns, types: StructType) -> Column:
     """The instant of each event, rounded down; null if it is more than 146,000 years from 1970."""
     schema = events.schema
     assert schema.time is not None
@@ -266,13 +266,8 @@ def _instant(events: EventColumns) -> Column:
             return F.when(number.between(BEGINNING, -BEGINNING), F.floor(number))
     if pa.types.is_date(data_type):
         return _product(F.unix_date(column), DAY)
-    if data_type.tz is not None:
-        return _product(F.unix_micros(column), 1)
     # Times without a zone are read as UTC: in that of the session some might be the same, or none.
-    minutes = (F.hour(column) * 60 + F.minute(column)).cast(LongType())
-    seconds = F.extract(F.lit("SECOND"), column) * F.lit(10**6)
-    day = _product(F.unix_date(F.to_date(column)), DAY)
-    return day + minutes * F.lit(60 * 10**6) + seconds.cast(LongType())
+    return _product(events.conditions(types).microseconds(schema.time), 1)
 
 
 def _product(count: Column, factor: int) -> Column:

@@ -148,16 +148,9 @@ class StateHead(NamedTuple):
 
 
 #: The types of what Spark keeps. (Each text instead would be parsed twice for each task, by messages.)
-_HEAD = (
-    StructType()
-    .add("format", IntegerType())
-    .add("query", StringType())
-    .add("nonce", BinaryType())
-    .add("snapshot", LongType())
-    .add("log", LongType())
-    .add("watermark", LongType())
-    .add("timer", LongType())
-)
+_HEAD = StructType()
+for _name, _kind in zip(StateHead._fields, (IntegerType, StringType, BinaryType, *[LongType] * 4), strict=True):
+    _HEAD.add(_name, _kind())
 _CHUNK, _BLOB = (StructType().add(name, BinaryType()) for name in ("chunk", "blob"))
 
 
