@@ -123,7 +123,6 @@ class ColumnRoles:
         return _struct(tree)
 
     def _type(self, name: str) -> pa.DataType:
-        """The type of a column without values."""
         if name in self.usage.booleans:
             return pa.bool_()
         use = self.use(name)

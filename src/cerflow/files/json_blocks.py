@@ -82,7 +82,6 @@ def _items(data: bytes, pieces: raw.RowPieces) -> list[bytes]:
 
 
 def _block(lines: list[bytes], number: int, as_text: Collection[str], problem: str) -> raw.Block:
-    """The rows in these texts."""
     table = _by_arrow(b"\n".join(lines), as_text)
     if table is not None:
         return raw.Block(table, np.arange(number, number + len(lines)))

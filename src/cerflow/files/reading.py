@@ -167,12 +167,12 @@ def as_refused(table: pa.Table) -> pa.Table:
         name: table.column(name).cast(kind) if name in table.column_names else pa.nulls(len(table), kind)
         for name, kind in input_plans.REFUSED
     }
-    rest = {f.name: _as_text(table.column(f.name)) for f in table.schema if f.name not in head}
+    rest = {
+        name: pa.chunked_array([plain_text(chunk) for chunk in table.column(name).chunks], pa.string())
+        for name in table.column_names
+        if name not in head
+    }
     return pa.table(head | rest)
-
-
-def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([plain_text(chunk) for chunk in column.chunks], pa.string())
 
 
 def read_result(source: Source) -> pa.Table:

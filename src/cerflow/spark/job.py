@@ -169,7 +169,6 @@ def _counted(events: EventColumns) -> list[Column]:
 
 
 def _refuse(bad: DataFrame) -> None:
-    """Raise the error for the first of these events."""
     row = bad.limit(1).toArrow()
     *values, reason = row.column_names
     raise BadRecordError(shown_row(row, values), row.column(reason)[0].as_py())

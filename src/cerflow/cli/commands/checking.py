@@ -123,7 +123,6 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
 
 
 def _columns(schema: Schema) -> str:
-    """The columns of the input and their types, one per line."""
     words = {ValueKind.STRING: "text", ValueKind.OTHER: ""}
     width = max((len(name) for name in schema.known_names), default=0)
     lines = ["columns:"]

@@ -189,7 +189,6 @@ _SINKS = {OutputFormat.JSONL: Sink, OutputFormat.CSV: _Csv, OutputFormat.PARQUET
 
 
 def _json_lines(batch: pa.RecordBatch) -> memoryview:
-    """The rows as JSON objects, each on a line, in UTF-8."""
     lines = _joined(_known(_json_texts(batch.to_struct_array())), "\n")
     end = int(np.frombuffer(lines.buffers()[1], np.int64)[len(lines)])
     return memoryview(lines.buffers()[2])[:end]
@@ -238,7 +237,6 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _csv_fields(column: pa.Array) -> list[Any]:
-    """The values of a column as fields of CSV."""
     if pa.types.is_nested(column.type.value_type if pa.types.is_dictionary(column.type) else column.type):
         texts: list[Any] = _json_texts(column).to_pylist()
         return texts

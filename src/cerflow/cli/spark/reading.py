@@ -134,7 +134,6 @@ def _each(spark: SparkSession, given: Sequence[Any], work: Callable[[Any], objec
 
 
 def _tasks(spark: SparkSession, count: int) -> DataFrame:
-    """A frame that gives each of ``count`` tasks its number."""
     return spark.range(0, count, 1, numPartitions=max(count, 1))
 
 

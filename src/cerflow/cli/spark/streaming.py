@@ -239,7 +239,6 @@ def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: s
 
 
 def _with_corrupt(columns: str) -> str:
-    """The columns, and one for the text of what does not fit them."""
     from cerflow.spark.frames.events import CORRUPT
 
     return f"{columns}, {CORRUPT} string"

@@ -113,5 +113,4 @@ class Axis:
 
 
 def _timed(data_type: pa.DataType, time_unit: TimeUnit | None) -> Schema:
-    """A schema in which times have this type and count this unit."""
     return Schema(pa.schema([("type", pa.string()), ("time", data_type)]), "type", "time", time_unit=time_unit)

@@ -59,7 +59,6 @@ class SparkConditions(Translation[Column]):
         self._columns: dict[str, Column] = {}
 
     def _found(self, name: str) -> Column:
-        """A column of the input, made once."""
         if name not in self._columns:
             self._columns[name] = F.col(self._plain[name])
         return self._columns[name]
@@ -263,7 +262,6 @@ def _is_number(column: Column) -> Column:
 
 
 def _opposite(column: Column) -> Column:
-    """Minus a whole number of 64 bits."""
     return _whole(F.try_subtract(F.lit(0).cast(T.LongType()), column))
 
 

@@ -132,7 +132,6 @@ def write_frame(
 def _write_table(
     frame: DataFrame, name: str, format: str, mode: OutputMode, partition_by: Sequence[str], options: Mapping[str, str]
 ) -> None:
-    """Write the rows to a table, which is made unless it is there."""
     writer = frame.writeTo(name).using(format).options(**options)
     new = mode in ("error", "overwrite") or not exists(frame.sparkSession, name, format)
     if new and partition_by:

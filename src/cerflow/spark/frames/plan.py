@@ -222,7 +222,6 @@ def _division(statements: Sequence[Statement], schema: Schema) -> Division:
 
 
 def _relevance(statements: Sequence[Statement], schema: Schema) -> Relevance:
-    """The events that some statement notices."""
     found: list[Condition] = []
     reasons: dict[str, None] = {}
     for statement in statements:

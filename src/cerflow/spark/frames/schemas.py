@@ -71,7 +71,6 @@ def _arrow_type(data_type: DataType, zone: str | None) -> pa.DataType:
 
 
 def _in_zone(found: pa.DataType, zone: str | None) -> pa.DataType:
-    """A type whose timestamps have another zone, if they have one."""
     if pa.types.is_timestamp(found) and found.tz is not None:
         return pa.timestamp(found.unit, zone)
     if pa.types.is_struct(found):
@@ -119,7 +118,6 @@ def declared(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
 
 
 def _held(data_type: pa.DataType) -> pa.DataType:
-    """The type in which Spark can hold values of a type."""
     if pa.types.is_dictionary(data_type):
         return _held(data_type.value_type)
     if pa.types.is_struct(data_type):

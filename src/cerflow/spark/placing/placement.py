@@ -198,7 +198,6 @@ class _Placing:
         return Placement(PlacementKind.SLICES, reason, how)
 
     def _cut(self, found: Pieces) -> Placement:
-        """Slices to which all events are shuffled."""
         total = found.total
         shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
@@ -227,7 +226,6 @@ class _Placing:
 
 
 def _edges(slices: Sequence[Slice[int]]) -> list[int]:
-    """The keys where slices begin and start."""
     return sorted({key for some in slices for key in (some.begin, some.start)} - {LEAST})
 
 

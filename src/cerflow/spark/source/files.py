@@ -205,7 +205,6 @@ def _readable(footer: pq.FileMetaData) -> pa.Schema:
 
 
 def _type_of(values: Sequence[str]) -> pa.DataType:
-    """The type of a column whose values are names of directories."""
     for convert, data_type in ((int, pa.int64()), (date.fromisoformat, pa.date32())):
         try:
             for value in values:

@@ -80,7 +80,6 @@ def _words(vector: Vector, as_float: bool) -> Ints:
 
 
 def _hashes(vector: Vector) -> Ints:
-    """A word for each text of a dictionary."""
     return np.array([crc32(text.encode()) for text in vector.dictionary], np.int64)
 
 
@@ -228,7 +227,6 @@ class RowGroupReader:
             yield batch.num_rows, self._fitted(group, pa.Table.from_batches([batch]), self._body, batch.num_rows)
 
     def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> pa.RecordBatch:
-        """Whole columns of a row group."""
         stored = self._stored(file, names)
         table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
         if table is not None and table.num_rows != group.rows:
@@ -265,7 +263,6 @@ class RowGroupReader:
         return pa.RecordBatch.from_arrays(found, names=list(names))
 
     def _batch(self, head: pa.RecordBatch, body: pa.RecordBatch) -> pa.RecordBatch:
-        """All columns in their order."""
         return _beside(head, body).select(self._scan.columns.names)
 
     def _valid(self, group: RowGroup, head: pa.RecordBatch) -> Mask | None:

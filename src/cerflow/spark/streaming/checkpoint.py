@@ -135,7 +135,6 @@ class Checkpoint:
         return [status.getPath() for status in self._files.listStatus(path)] if self._files.exists(path) else []
 
     def _noted(self, log: str, batch: int, name: str) -> int:
-        """A number in the entry of a micro-batch in one of Spark's logs."""
         # The second line is Spark's description of the batch.
         _, described, *_ = self._text(self._path(f"{log}/{batch}")).splitlines()
         return int(json.loads(described)[name])

@@ -34,11 +34,6 @@ PACKED = pa.schema(
 )
 
 
-def watermark_behind(latest: int, delay: int) -> int:
-    """The watermark (microseconds) after an event at an instant; the delay is in milliseconds, as in Spark."""
-    return (latest // 1000 - delay) * 1000
-
-
 def packed_rows(rows: pa.RecordBatch) -> bytes:
     """Rows as bytes, without their schema."""
     blob: bytes = rows.serialize().to_pybytes()
@@ -86,7 +81,6 @@ def packed_by_bucket(schema: pa.Schema, tell: bool, batches: Iterator[pa.RecordB
 
 
 def _refuse(bad: pa.Table) -> None:
-    """Raise `BadRecordError` for the first of some rows."""
     reason, record = (bad.column(k)[0].as_py() for k in (1, 3))
     # A column of the events may be called as one before them.
     values = {name: bad.column(k)[0] for k, name in enumerate(bad.column_names) if k > 3}
@@ -99,7 +93,6 @@ def _one_batch(columns: Sequence[pa.ChunkedArray], schema: pa.Schema) -> pa.Reco
 
 
 def _by_bucket(rows: pa.RecordBatch, buckets: NDArray[np.int32]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each bucket, in their order."""
     order = np.argsort(buckets, kind="stable")
     ordered = buckets[order]
     cuts = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1))

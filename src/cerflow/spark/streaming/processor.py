@@ -18,7 +18,7 @@ from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, shown_row
 from cerflow.spark.streaming.instants import shown_instant, watermark_at
-from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
+from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows
 from cerflow.spark.streaming.remembering import BucketStore, StreamWork, process
 
 #: The column with the identifiers of matches.
@@ -71,7 +71,8 @@ class BucketProcessor(spark.StatefulProcessor):
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
         blobs, letters = ([bytes(row["blob"]) for row in packed if row["bad"] is bad] for bad in (False, True))
-        complete = watermark_behind(max(row["latest"] for row in packed), self._delay)
+        # The watermark after the latest event, in whole milliseconds, as Spark counts.
+        complete = (max(row["latest"] for row in packed) // 1000 - self._delay) * 1000
         return self._process(key[0], blobs, timerValues, complete, letters)
 
     def handleExpiredTimer(  # noqa: N802
@@ -97,7 +98,11 @@ class BucketProcessor(spark.StatefulProcessor):
         watermark = _microseconds(times)
         step = process(self._work, self._query, number, self._store, blobs, watermark, complete, expired=expired)
         if step.late.num_rows and options.refuse_late:
-            raise InputError(_about_late(step.late, recognition, watermark))
+            shown = shown_row(step.late, recognition.schema.columns.names)
+            raise InputError(
+                f"the event {shown} is {_lateness(recognition, watermark)}; "
+                "a longer delay= waits for it, late='drop' leaves it out"
+            )
         live = step.bucket.recognizer.live
         self._check_limit(number, step.bucket.waiting, live)
         count, seen = 0, Counter[str]()
@@ -146,17 +151,8 @@ def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> p
 
 
 def _microseconds(times: spark.TimerValues) -> int:
-    """The watermark."""
     return watermark_at(int(times.getCurrentWatermarkInMs()))
 
 
 def _lateness(recognition: Recognition, watermark: int) -> str:
     return dotted(f"late: its '{recognition.schema.time}' is before the watermark, {shown_instant(watermark)}")
-
-
-def _about_late(late: pa.Table, recognition: Recognition, watermark: int) -> str:
-    shown = shown_row(late, recognition.schema.columns.names)
-    return (
-        f"the event {shown} is {_lateness(recognition, watermark)}; "
-        "a longer delay= waits for it, late='drop' leaves it out"
-    )

@@ -83,7 +83,10 @@ class _BatchWriter:
             last = {name: sum(count[name] for count in counts) for name in CAME}
             schema = letters_schema(self._stream.work.schema)
             if self._output.dead_letter is not None:
-                letters = unpacked(rows, LETTERS, schema).toDF(*_letter_names(schema))
+                *names, _, _ = schema.names
+                letters = unpacked(rows, LETTERS, schema).toDF(
+                    *names, free_name(CORRUPT, names), free_name(REASON, names)
+                )
                 letters = letters if self._corrupt else letters.drop(letters.columns[-2])
                 letters = letters.drop(*HIDDEN_TYPES, *filter(is_nested, letters.columns))
                 format = self._output.format if self._output.format in FILES else "parquet"
@@ -148,7 +151,9 @@ class _BatchWriter:
         if 2 * last["late"] > last["events"]:
             text = (
                 f"batch {batch}: {last['late']:,} of {last['events']:,} events are late, so no match has them: either "
-                f"{_CAUSES}"
+                "an event came with a time far ahead; the delay is too short; files do not come in the order of their "
+                "modification times, by which Spark reads them (after a copy, for example); or an earlier run was "
+                "flushed"
             )
             warn(QueryWarning(text))
 
@@ -164,19 +169,7 @@ class _BatchWriter:
         return {field: count for field, count in counts.items() if count}
 
 
-_CAUSES = (
-    "an event came with a time far ahead; the delay is too short; files do not come in the order of their modification "
-    "times, by which Spark reads them (after a copy, for example); or an earlier run was flushed"
-)
-
-
-def _letter_names(schema: pa.Schema) -> list[str]:
-    *names, _, _ = schema.names
-    return [*names, free_name(CORRUPT, names), free_name(REASON, names)]
-
-
 def _write(frame: DataFrame, path: str, batch: int, format: str, options: Mapping[str, str], count: int) -> None:
-    """Write the rows of a micro-batch into a folder of its own."""
     folder = f"{path.rstrip('/')}/batch={batch}"
     # An attempt that failed may have left something.
     if count or exists(frame.sparkSession, folder):
