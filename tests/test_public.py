@@ -355,7 +355,7 @@ def test_matching_needs_neither_the_papers_nor_the_semantics():
     } & set(loaded)
 
 
-@pytest.mark.parametrize("module", ["placing.slice_tasks", "frames.tasks", "source.task", "streaming.processor"])
+@pytest.mark.parametrize("module", ["frames.tasks", "source.task", "streaming.processor"])
 def test_tasks_of_spark_import_little(module):
     """Each process of Spark's Python imports what its tasks need, at the first job of a session."""
     pytest.importorskip("pyspark")

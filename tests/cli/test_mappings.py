@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from cerflow.api.stream_inputs import Input
 from cerflow.cli.app import app
-from cerflow.cli.commands.request import ColumnOptions, mapped
+from cerflow.cli.commands.request import mapped
+from cerflow.cli.options import ColumnOptions
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source
 from cerflow.logic.analysis.columns import ColumnUsage

@@ -1,9 +1,9 @@
 """Queries on Spark: make a DataFrame of matches from a DataFrame of events.
 
 Spark moves and orders the events; the recognisers of `cerflow.engine` run in its tasks. `batch` has the functions for
-batches, `job` writes matches and bad records to files and counts them. The room `frames` prepares events as columns of
-DataFrames and leaves out irrelevant ones; `placing` decides which task gets which events, and orders them. `stream_job`
-starts streaming queries, and the room `streaming` keeps their state. `source` is an alternative, for Parquet files that
+batches, `job` writes matches and bad records to files and counts them, and starts streaming queries. The room `frames`
+prepares events as columns of DataFrames and leaves out irrelevant ones; `placing` decides which task gets which events,
+and orders them. The room `streaming` keeps the state of streams. `source` is an alternative, for Parquet files that
 tasks read themselves. `worker` prepares processes for tasks.
 """
 
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from cerflow.api.stream_inputs import Input, Streams
     from cerflow.spark.batch import bad_records, explain, match
     from cerflow.spark.frames.streams import streams
-    from cerflow.spark.job import RunResult, run
+    from cerflow.spark.job import RunResult, run, stream
     from cerflow.spark.source import CerflowSource, register
-    from cerflow.spark.stream_job import stream
     from cerflow.spark.streaming.checkpoint import StreamStatus
     from cerflow.spark.streaming.running import RunningStream
 
@@ -56,7 +55,7 @@ __getattr__ = imported_later(
         "match": "cerflow.spark.batch",
         "register": "cerflow.spark.source",
         "run": "cerflow.spark.job",
-        "stream": "cerflow.spark.stream_job",
+        "stream": "cerflow.spark.job",
         "streams": "cerflow.spark.frames.streams",
     },
 )

@@ -12,7 +12,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.language.formula import DurationWindow
-from cerflow.spark.placing.slice_tasks import OwnSlice, OwnSlices
+from cerflow.spark.frames.tasks import OwnSlice, OwnSlices
 from support.spark.results import rows_in_a_process
 from support.spark.tasks import Simulation
 

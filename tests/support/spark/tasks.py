@@ -25,8 +25,7 @@ from cerflow.engine.slices.by_keys import (
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis, bounds_of, rows_of_column
 from cerflow.spark.frames.events import EventColumns
-from cerflow.spark.frames.tasks import Recognition
-from cerflow.spark.placing.slice_tasks import OwnSlices
+from cerflow.spark.frames.tasks import OwnSlices, Recognition
 
 
 class Simulation:

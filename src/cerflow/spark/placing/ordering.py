@@ -31,10 +31,9 @@ from cerflow.spark.frames.events import (
 )
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
-from cerflow.spark.frames.tasks import Recognition
+from cerflow.spark.frames.tasks import CHANGED, OwnSlices, Recognition
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 from cerflow.spark.placing.positions import number_rows, number_sorted, with_times_of_events
-from cerflow.spark.placing.slice_tasks import CHANGED, OwnSlices
 from cerflow.spark.placing.survey import estimate
 from cerflow.spark.source.planned import Planned
 

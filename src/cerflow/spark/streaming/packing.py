@@ -34,6 +34,11 @@ PACKED = pa.schema(
 )
 
 
+def watermark_behind(latest: int, delay: int) -> int:
+    """The watermark (microseconds) after an event at an instant; the delay is in milliseconds, as in Spark."""
+    return (latest // 1000 - delay) * 1000
+
+
 def packed_rows(rows: pa.RecordBatch) -> bytes:
     """Rows as bytes, without their schema."""
     blob: bytes = rows.serialize().to_pybytes()

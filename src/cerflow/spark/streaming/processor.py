@@ -18,7 +18,7 @@ from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, shown_row
 from cerflow.spark.streaming.instants import shown_instant, watermark_at
-from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows
+from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
 from cerflow.spark.streaming.remembering import BucketStore, StreamWork, process
 
 #: The column with the identifiers of matches.
@@ -71,8 +71,7 @@ class BucketProcessor(spark.StatefulProcessor):
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
         blobs, letters = ([bytes(row["blob"]) for row in packed if row["bad"] is bad] for bad in (False, True))
-        # The watermark after the latest event, in whole milliseconds, as Spark counts.
-        complete = (max(row["latest"] for row in packed) // 1000 - self._delay) * 1000
+        complete = watermark_behind(max(row["latest"] for row in packed), self._delay)
         return self._process(key[0], blobs, timerValues, complete, letters)
 
     def handleExpiredTimer(  # noqa: N802
