@@ -40,25 +40,17 @@ __all__ = [
     "streams",
 ]
 
+_HOMES = {
+    "cerflow.api.stream_inputs": ("Input", "Streams"),
+    "cerflow.spark.batch": ("bad_records", "explain", "match"),
+    "cerflow.spark.frames.streams": ("streams",),
+    "cerflow.spark.job": ("RunResult", "run", "stream"),
+    "cerflow.spark.source": ("CerflowSource", "register"),
+    "cerflow.spark.streaming.checkpoint": ("StreamStatus",),
+    "cerflow.spark.streaming.running": ("RunningStream",),
+}
 # Tasks import modules of this room, and few of these.
-__getattr__ = imported_later(
-    __name__,
-    {
-        "CerflowSource": "cerflow.spark.source",
-        "Input": "cerflow.api.stream_inputs",
-        "RunResult": "cerflow.spark.job",
-        "RunningStream": "cerflow.spark.streaming.running",
-        "StreamStatus": "cerflow.spark.streaming.checkpoint",
-        "Streams": "cerflow.api.stream_inputs",
-        "bad_records": "cerflow.spark.batch",
-        "explain": "cerflow.spark.batch",
-        "match": "cerflow.spark.batch",
-        "register": "cerflow.spark.source",
-        "run": "cerflow.spark.job",
-        "stream": "cerflow.spark.job",
-        "streams": "cerflow.spark.frames.streams",
-    },
-)
+__getattr__ = imported_later(__name__, {name: module for module, names in _HOMES.items() for name in names})
 
 
 def __dir__() -> list[str]:

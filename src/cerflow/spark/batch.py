@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, Unpack
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, Pushdo
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
-from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, files_by_tasks, place
+from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, Placing, files_by_tasks
 from cerflow.spark.placing.survey import estimate, greatest_share
 from cerflow.spark.source.planned import Planned
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
@@ -222,7 +223,8 @@ def _prepared(
 
 def _placed(df: DataFrame, whole: JobPlan, rows: Selected) -> Placement:
     """Where events go; ``whole`` is the plan for the DataFrame as it was given."""
-    return place(rows.frame, rows.plan, rows.events, lambda: files_by_tasks(df, whole, skip=rows.skip))
+    by_tasks = partial(files_by_tasks, df, whole, skip=rows.skip)
+    return Placing(rows.frame, rows.plan, rows.events, by_tasks).placed()
 
 
 def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:

@@ -17,7 +17,7 @@ from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.frames.schemas import arrow_schema
 from cerflow.spark.placing import survey
 from cerflow.spark.placing.ordering import selected
-from cerflow.spark.placing.placement import Cut, PlacementKind, place
+from cerflow.spark.placing.placement import Cut, PlacementKind, Placing
 from support.runners import ONLY_DEEP
 from support.spark.results import bag
 
@@ -81,7 +81,7 @@ def placed(query, frame, **roles):
         **({"type": "type", "time": None, "sequence": None, "stream": None, "positions": False} | roles),
     )
     found = selected(cerflow.parse(query), frame, plan, skip=False)
-    return place(found.frame, found.plan, found.events)
+    return Placing(found.frame, found.plan, found.events).placed()
 
 
 def assert_alike(query, frame, table, positions, **roles):

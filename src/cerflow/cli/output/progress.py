@@ -8,16 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from rich import progress as bars
 from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bars
 
 from cerflow.base.errors import visible
 
@@ -37,7 +29,7 @@ class PhaseTimer:
         return took
 
 
-class Progress(Bars):
+class Progress(bars.Progress):
     """Shows the current work, with a bar if its amount is known; nothing unless on a terminal or in a notebook."""
 
     _reached: Callable[[], int] | None = None
@@ -45,13 +37,13 @@ class Progress(Bars):
 
     def __init__(self, console: Console) -> None:
         super().__init__(
-            SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(compact=True),
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}", markup=False),
+            bars.BarColumn(),
+            bars.TaskProgressColumn(),
+            bars.TextColumn("{task.fields[rate]}"),
+            bars.TimeElapsedColumn(),
+            bars.TimeRemainingColumn(compact=True),
             console=console,
             transient=True,
             # Matches may go to standard output.

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -124,18 +124,16 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
 def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
     from cerflow.spark import match
 
-    further: dict[str, Any] = {} if events.stream is None else {"stream": events.stream}
     return match(
         request.query,
         events.events,
-        forget=inputs.columns.forget,
         positions=request.options.positions,
         on_bad_record="fail",
         **request.form,
         max_matches=request.options.max_matches,
         until=typed_time(request.until, events.schema.columns, events.schema.time),
-        **inputs.columns.roles,
-        **further,
+        **inputs.columns.of_events(events.stream),
+        sequence=inputs.columns.sequence,
     )
 
 

@@ -19,16 +19,8 @@ from cerflow.base.errors import InputError
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
+from cerflow.spark.frames import events as e
 from cerflow.spark.frames.axis import Axis
-from cerflow.spark.frames.events import (
-    IDENTIFIER,
-    POSITION,
-    EventColumns,
-    array_column,
-    narrowed,
-    relevant,
-    with_number_of_cuts,
-)
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.frames.tasks import CHANGED, OwnSlices, Recognition
@@ -50,7 +42,7 @@ class Selected:
     """
 
     frame: DataFrame
-    events: EventColumns
+    events: e.EventColumns
     plan: JobPlan
     types: StructType
     skip: bool
@@ -58,7 +50,7 @@ class Selected:
 
 def selected(query: Query | Program, df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
     """The columns that the query needs, and the events that can be used if others are skipped."""
-    events = EventColumns(plan.schema)
+    events = e.EventColumns(plan.schema)
     frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.valid())
@@ -66,10 +58,10 @@ def selected(query: Query | Program, df: DataFrame, plan: JobPlan, *, skip: bool
         # Events without keys belong to no substream, and no position counts them. In one task they may show the time.
         frame = frame.filter(events.has_keys(plan))
     if not plan.positions:
-        frame = relevant(frame, plan, df.schema, events, skip=skip)
-    plan, bits = narrowed(query, plan, df.schema)
+        frame = e.relevant(frame, plan, df.schema, events, skip=skip)
+    plan, bits = e.narrowed(query, plan, df.schema)
     if bits is not None:
-        events = EventColumns(plan.schema)
+        events = e.EventColumns(plan.schema)
         frame = frame.withColumn(events.plain(PRECOMPUTED), bits)
     # Without a type an event cannot be used, even if types are not sent.
     names = [events.plain(name) for name in (*plan.needed, plan.schema.type)]
@@ -100,7 +92,7 @@ def _ordered(given: Selected, *, by_key: bool, numbered: bool) -> DataFrame:
     frame, events, plan = given.frame, given.events, given.plan
     names = [events.plain(name) for name in plan.needed]
     # Number rows before any shuffle, in the order of the input.
-    frame = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    frame = frame.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
     order = events.order(plan)
     if numbered:
         leading = plan.schema.time or plan.sequence
@@ -108,10 +100,10 @@ def _ordered(given: Selected, *, by_key: bool, numbered: bool) -> DataFrame:
             frame = number_rows(frame)
         else:
             frame = number_sorted(frame, events.plain(leading), order)
-        order = [F.col(POSITION).asc()]
-        names.append(POSITION)
+        order = [F.col(e.POSITION).asc()]
+        names.append(e.POSITION)
         # These events count, but have no substream.
-        frame = relevant(frame.filter(events.has_keys(plan)), plan, given.types, events, skip=given.skip)
+        frame = e.relevant(frame.filter(events.has_keys(plan)), plan, given.types, events, skip=given.skip)
     frame = frame.repartition(*events.keys(plan)) if by_key else frame.repartition(1)
     return frame.sortWithinPartitions(*order).select(*names)
 
@@ -138,7 +130,7 @@ def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices) -> Da
     return rows.mapInArrow(task, spark_schema(plan.result))
 
 
-def _shuffled(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
+def _shuffled(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events with `SLICE`, each once for every slice that reads it, those of a slice in one task and in order.
 
     Events that none of the slices reads are left out.
@@ -146,7 +138,7 @@ def _shuffled(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Seq
     axis = Axis(plan.schema)
     whole = [*(s.start for s in slices), GREATEST] == [LEAST, *(s.stop for s in slices)]
     rows = frame if whole else _likely(frame, events, axis, slices)
-    rows = rows.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    rows = rows.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
     for name in ("begin", "stop") if whole else ("begin", "start", "stop"):
         rows = _with_number_of_cuts(rows, name, events.leading(), axis, [getattr(s, name) for s in slices])
     if whole:
@@ -163,18 +155,18 @@ def _shuffled(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Seq
     return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *events.order(plan))
 
 
-def _at_home(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
+def _at_home(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events of the slices of a whole stream that have a home, where they are and in order, with `SLICE`.
 
     The slices are numbered without the others. The job fails if one of their events is not at home.
     """
-    rows = frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
+    rows = frame.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
     rows = _with_number_of_cuts(rows, _NUMBER, events.leading(), Axis(plan.schema), [s.start for s in slices[1:]])
     # Events of slices between are read for the next one at home.
     homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
     numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
     home, number, own = (
-        F.get(array_column(values, IntegerType()), F.col(_NUMBER))
+        F.get(e.array_column(values, IntegerType()), F.col(_NUMBER))
         for values in (
             [-1 if some is None else some for some in homes],
             numbers,
@@ -191,11 +183,11 @@ def _at_home(frame: DataFrame, plan: JobPlan, events: EventColumns, slices: Sequ
 def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, cuts: Sequence[int]) -> DataFrame:
     """Rows with the number of keys (ascending) at which to cut that are not greater than a value."""
     inner = axis.literals([key for key in cuts if key not in (LEAST, GREATEST)])
-    rows = with_number_of_cuts(rows, name, axis.compared(value), inner, axis.data_type)
+    rows = e.with_number_of_cuts(rows, name, axis.compared(value), inner, axis.data_type)
     return rows.withColumn(name, F.col(name) + cuts.count(LEAST))
 
 
-def _likely(frame: DataFrame, events: EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
+def _likely(frame: DataFrame, events: e.EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
     if axis.time is None or len(slices) > limits.SPARK_RANGES:
         return frame

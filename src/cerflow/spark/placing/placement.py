@@ -86,21 +86,20 @@ class Placement:
         return f"{self.kind}: {self.reason}"
 
 
-def place(
-    frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], Planned | None] = lambda: None
-) -> Placement:
-    """Decide for the events of a query, in a DataFrame with plain names.
+class Placing:
+    """The decision for the events of a query, in a DataFrame with plain names.
 
     Runs no job if the query cannot be divided, or if Spark knows that the DataFrame is small; else one that reads the
     ordering column, and one or two more if all events have to be shuffled. ``by_tasks`` is asked before for slices that
     need no shuffle.
     """
-    return _Placing(frame, plan, events, by_tasks).placed()
 
-
-class _Placing:
     def __init__(
-        self, frame: DataFrame, plan: JobPlan, events: EventColumns, by_tasks: Callable[[], Planned | None]
+        self,
+        frame: DataFrame,
+        plan: JobPlan,
+        events: EventColumns,
+        by_tasks: Callable[[], Planned | None] = lambda: None,
     ) -> None:
         self._frame = frame
         self._by_tasks = by_tasks
@@ -113,6 +112,7 @@ class _Placing:
         self._between = math.inf
 
     def placed(self) -> Placement:
+        """Where the events go."""
         plan, schema = self._plan, self._plan.schema
         if self._window is None:
             return self._otherwise(plan.division.reason)

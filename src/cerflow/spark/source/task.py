@@ -197,14 +197,7 @@ def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
                     "write the files again, or let cerflow.spark.match read them"
                 )
             for found in runner.report(rows.slice(own)):
-                yield _fitted(found, schema)
+                yield found.cast(schema, safe=False)
     if runner is not None and some.is_last:
         for found in runner.finish():
-            yield _fitted(found, schema)
-
-
-def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of matches in exactly the declared schema."""
-    if batch.schema.equals(schema, check_metadata=True):
-        return batch
-    return batch.cast(schema, safe=False)
+            yield found.cast(schema, safe=False)
