@@ -117,14 +117,16 @@ def run(
         seen = Observation()
         # The counts are right, as no shuffle follows in the same job.
         read = events.renamed(df).observe(seen, *_counted(events)).toDF(*df.columns)
-        bad = bad_records(read, type=type, time=time, stream=stream, query=compiled)
-        writing.write_frame(bad, dead_letter, format=format, mode=letters, options=options)
+        refused = bad_records(read, type=type, time=time, stream=stream, query=compiled)
+        writing.write_frame(refused, dead_letter, format=format, mode=letters, options=options)
         counts = _Counts.of(writing.observed(seen, dead_letter), events)
     elif count_events:
         (row,) = events.renamed(df).agg(*_counted(events)).collect()
         counts = _Counts.of(row.asDict(), events)
         if counts.bad and on_bad_record == "fail":
-            _refuse(bad_records(df, type=type, time=time, stream=stream, query=compiled))
+            bad = bad_records(df, type=type, time=time, stream=stream, query=compiled).limit(1).toArrow()
+            *values, reason = bad.column_names
+            raise BadRecordError(shown_row(bad, values), bad.column(reason)[0].as_py())
     compiled.warn_of_times(events.schema, counts.times)
     matches = writing.write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
     return RunResult(matches, counts.valid, counts.bad, counts.reasons, clock.perf_counter() - started)
@@ -175,12 +177,6 @@ def _counted(events: EventColumns) -> list[Column]:
         time = F.when(events.valid(), F.col(events.plain(schema.time)).cast(DoubleType()))
         found += [F.min(time).alias("least"), F.max(time).alias("greatest")]
     return [F.count(F.lit(1)).alias("all"), *found]
-
-
-def _refuse(bad: DataFrame) -> None:
-    row = bad.limit(1).toArrow()
-    *values, reason = row.column_names
-    raise BadRecordError(shown_row(row, values), row.column(reason)[0].as_py())
 
 
 def stream(

@@ -125,7 +125,7 @@ class Placing:
         if how is not None:
             return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
         guess = self._guess
-        if self._guess.is_small:
+        if guess.is_small:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input is in the order of time is not known before it is computed")

@@ -58,15 +58,12 @@ def _found(path: str) -> Iterator[DataFile]:
     root, base, pattern = _placed(path)
     system = filesystem_of(root)
     if pattern is None:
-        info = system.get_file_info(base)
-        if info.type == fs.FileType.NotFound:
-            raise InputError(f"there is no file '{path}'")
-        yield from _below(system, root, info)
-        return
-    matching = [info for info in _matching(system, base, pattern) if not _hidden(info.base_name)]
-    if not matching:
-        raise InputError(f"nothing matches '{path}'")
-    for info in matching:
+        found = [system.get_file_info(base)]
+    else:
+        found = [info for info in _matching(system, base, pattern) if not _hidden(info.base_name)]
+    if not found or found[0].type == fs.FileType.NotFound:
+        raise InputError(f"nothing matches '{path}'" if pattern else f"there is no file '{path}'")
+    for info in found:
         yield from _below(system, root, info)
 
 

@@ -257,8 +257,8 @@ class RowGroupReader:
                 constant = pa.scalar(constants.get(source), pa.string())
                 if source != name and self._scan.typed_by is not None:
                     constant = constant.cast(self._scan.typed_by.type)
-                repeated = pa.repeat(constant.cast(_plain(data_type)), count)
                 encoded = pa.types.is_dictionary(data_type)
+                repeated = pa.repeat(constant.cast(data_type.value_type if encoded else data_type), count)
                 found.append(repeated.dictionary_encode().cast(data_type) if encoded else repeated)
         return pa.RecordBatch.from_arrays(found, names=list(names))
 
@@ -310,22 +310,16 @@ class RowGroupReader:
 
 def _missing(column: pa.Array) -> Mask | None:
     """Where a column is null or NaN; None if it is so nowhere."""
-    missing: Mask | None = None
-    if column.null_count:
-        missing = truths_of(pc.is_null(column))
-    if pa.types.is_floating(column.type):
-        unknown = np.isnan(keys_of(column))
-        missing = unknown if unknown.any() else None
-    return missing
+    floating = pa.types.is_floating(column.type)
+    if not (floating or column.null_count):
+        return None
+    missing: Mask = np.isnan(keys_of(column)) if floating else truths_of(pc.is_null(column))
+    return missing if missing.any() else None
 
 
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     """The columns of both, which have the same rows."""
     return pa.RecordBatch.from_arrays([*left.columns, *right.columns], names=[*left.schema.names, *right.schema.names])
-
-
-def _plain(data_type: pa.DataType) -> pa.DataType:
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def _column(table: pa.Table, name: str) -> pa.ChunkedArray | None:

@@ -156,11 +156,6 @@ class Task:
     share: KeyShare | None = None
 
 
-def matches_of(work: bytes, task: bytes) -> Iterator[pa.RecordBatch]:
-    """The matches of a task, in batches of the declared schema; work and task as they travel."""
-    return matches_in(pickle.loads(work), pickle.loads(task))
-
-
 def matches_of_tasks(
     work: bytes, tasks: Sequence[bytes], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
@@ -170,8 +165,13 @@ def matches_of_tasks(
             yield from matches_of(work, tasks[number])
 
 
-def matches_in(work: Work, task: Task) -> Iterator[pa.RecordBatch]:
-    """The matches of a task; raises `InputError` if the files are not what was planned with, and `BadRecordError`."""
+def matches_of(packed_work: bytes, packed_task: bytes) -> Iterator[pa.RecordBatch]:
+    """The matches of a task, in batches of the declared schema; work and task as they travel.
+
+    Raises `InputError` if the files are not what was planned with, and `BadRecordError`.
+    """
+    work: Work = pickle.loads(packed_work)
+    task: Task = pickle.loads(packed_task)
     some, recognition = task.slice, work.recognition
     reader = RowGroupReader(work.scan, task.files, some.begin, some.stop, task.share)
     _, schema = declared(work.result)

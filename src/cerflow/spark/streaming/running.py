@@ -91,7 +91,10 @@ class _BatchWriter:
                 letters = letters.drop(*HIDDEN_TYPES, *filter(is_nested, letters.columns))
                 format = self._output.format if self._output.format in FILES else "parquet"
                 _write(letters, self._output.dead_letter, batch, format, {}, last["late"] + last["bad"])
-            matches = unpacked(rows, MATCHES, self._result)
+            result = self._stream.plan.result
+            if self._stream.options.ids:
+                result = result.append(pa.field(IDENTIFIER, pa.string()))
+            matches = unpacked(rows, MATCHES, result)
             match self._output.target:
                 case None:
                     sent = matches.select(F.col(IDENTIFIER).alias("key"), record_as_json([F.col("*")]).alias("value"))
@@ -106,11 +109,6 @@ class _BatchWriter:
             self._tell(batch, counts, last, self._observed(OBSERVED + LACKING))
         finally:
             rows.unpersist()
-
-    @property
-    def _result(self) -> pa.Schema:
-        result = self._stream.plan.result
-        return result.append(pa.field(IDENTIFIER, pa.string())) if self._stream.options.ids else result
 
     def _tell(self, batch: int, counts: list[dict[str, int]], last: dict[str, int], missing: Mapping[str, int]) -> None:
         self._warn(batch, last, missing)
