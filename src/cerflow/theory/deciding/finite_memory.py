@@ -58,9 +58,8 @@ class FiniteMemory:
         self._live = transducer.live()
         self._measures = _measures(transducer)
         self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
-        sizes = [w.events for w in _windows(transducer) if isinstance(w, CountWindow)]
         #: Starts that are longer ago are all alike.
-        self._oldest = max((*sizes, self._window or 0))
+        self._oldest = max((w.events for w in _windows(transducer) if isinstance(w, CountWindow)), default=0)
         empty: Memory = (None,) * len(transducer.registers)
         self.initial: Subset = frozenset((state, empty, None) for state in transducer.initial)
         #: The transitions that may be taken in a configuration, each once for every combination of the truth values
@@ -261,7 +260,8 @@ def _measures(transducer: Transducer) -> list[set[int]]:
 
 
 def _windows(transducer: Transducer) -> list[Window]:
-    return [n.window for tree in expressions_of(transducer) for n in walk(tree) if isinstance(n, InWindow)]
+    asked = [n.window for tree in expressions_of(transducer) for n in walk(tree) if isinstance(n, InWindow)]
+    return asked if transducer.window is None else [transducer.window, *asked]
 
 
 #: Expressions that may be stored besides truth values and measures: they have finitely many values.
@@ -269,7 +269,7 @@ _FINITE = (Stored, c.Literal, c.If, c.Comparison, c.And, c.Or, c.Not, Satisfied,
 
 
 def _refuse(transducer: Transducer) -> None:
-    for window in (*([] if transducer.window is None else [transducer.window]), *_windows(transducer)):
+    for window in _windows(transducer):
         if not isinstance(window, CountWindow):
             raise UnboundedMemoryError(
                 f"a formula with the window {show(window)} cannot be compared with another one",

@@ -169,24 +169,6 @@ def as_formula(automaton: Automaton) -> AutomatonFormula:
     return AutomatonFormula(model, *states, automaton.registers, steps, model.anywhere, model.ends_marked)
 
 
-def from_formula(formula: AutomatonFormula) -> Automaton:
-    """The automaton of a formula; raises a subclass of `AutomatonError` if its parts do not fit together."""
-    kind: type[Automaton] = _MODELS[formula.model]
-    if kind is SRT and len(formula.starts) != 1:
-        raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
-    # Automata say what is wrong with an ε-transition or a register.
-    parts = {name: getattr(formula, name) for name in ("states", "starts", "finals", "registers")}
-    return kind.of_parts(**parts, transitions=tuple(_transition(kind, step) for step in formula.steps))
-
-
-def _transition(kind: type[Automaton], step: AutomatonStep) -> TransitionLike:
-    made = kind.transition.of(step.source, step.target, step.condition, step.output, step.writes)
-    if not isinstance(made, MatchTransition):
-        return made
-    parameters, selection = ((p for p, _ in step.selection), (r for _, r in step.selection))
-    return replace(made, parameters=tuple(parameters), selection=tuple(selection))
-
-
 def as_query(
     automaton: Automaton, detect: bool, within: str | None, partition_by: str | Sequence[str], strategy: Strategy
 ) -> Select:
@@ -216,7 +198,20 @@ def from_json(text: str) -> Automaton:
     Raises `QueryError`, which names the part of the text at fault, and a subclass of `AutomatonError` if the parts do
     not fit together.
     """
-    return from_formula(automaton_from_json(text, partial(parse_condition, bare_attributes=True)))
+    formula = automaton_from_json(text, partial(parse_condition, bare_attributes=True))
+    kind: type[Automaton] = _MODELS[formula.model]
+    if kind is SRT and len(formula.starts) != 1:
+        raise AutomatonError(f"an SRT has one start state, not {len(formula.starts)}")
+    transitions = []
+    for step in formula.steps:
+        # Automata say what is wrong with an ε-transition or a register.
+        made = kind.transition.of(step.source, step.target, step.condition, step.output, step.writes)
+        if isinstance(made, MatchTransition):
+            parameters, selection = ((p for p, _ in step.selection), (r for _, r in step.selection))
+            made = replace(made, parameters=tuple(parameters), selection=tuple(selection))
+        transitions.append(made)
+    parts = {name: getattr(formula, name) for name in ("states", "starts", "finals", "registers")}
+    return kind.of_parts(**parts, transitions=tuple(transitions))
 
 
 def _step(t: TransitionLike) -> AutomatonStep:
