@@ -325,3 +325,34 @@ def test_strict_repetitions(seed):
     with mock.patch.object(limits, "REPEATED_STATES", own.random.choice([0, limits.REPEATED_STATES])):
         if not engine_refuses(query, own.events(), time="t"):
             assert_as_defined(own, query)
+
+
+KINDS = [
+    *(pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()),
+    *(pa.float32(), pa.float64(), pa.timestamp("s"), pa.timestamp("ns", "Europe/Vienna"), pa.date32(), pa.date64()),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_times_of_every_kind(kind):
+    query = cerflow.parse(f"SELECT * WHERE A NOT FOLLOWED BY B FOR 5 {'DAYS' if pa.types.is_date(kind) else 'SECONDS'}")
+    roles = {"time": "t"} if pa.types.is_temporal(kind) else {"time": "t", "time_unit": "s"}
+    values = [100, 102, 103, 105, 109, 120, 121, 127]
+    if pa.types.is_integer(kind):
+        # Beyond these no time can be measured, so the last deadline is never seen to pass.
+        most = min(2 ** (kind.bit_width - pa.types.is_signed_integer(kind)) - 1, 2**63 - 2)
+        values[-2:] = [most - 1, most]
+
+    def times(values):
+        if pa.types.is_date(kind):
+            return pa.array(values, pa.int32()).cast(pa.date32()).cast(kind)
+        return pa.array(values, pa.timestamp("s") if pa.types.is_timestamp(kind) else None).cast(kind)
+
+    table = pa.table({"type": list("ABAACAAC"), "t": times(values)})
+    rows = semantics(query, table, **roles)
+    assert len(rows) == (3 if pa.types.is_integer(kind) else 4)
+    for runner in ENGINE_RUNNERS.values():
+        assert bag(runner(query, table, **roles)) == bag(rows)
+    recognizer = query.recognizer(table.schema, **roles)
+    recognizer.push(table.slice(0, 4))
+    assert recognizer.next_deadline == times([108])[0]

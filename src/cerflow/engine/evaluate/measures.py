@@ -126,8 +126,8 @@ def typed_time(text: str | None, columns: pa.Schema, time: str | None) -> str | 
     return text
 
 
-def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> pa.Array:
-    """The times one window after events with these measures, in the time column's type and rounded up to its unit."""
+def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> Ints:
+    """The times one window after others, rounded up to the unit of the time column; all as `event_times` has them."""
     assert schema.time is not None
     target = schema.columns.field(schema.time).type
     size = duration_in_units(window, schema, unit)
@@ -136,18 +136,28 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
         after = now + float(size)
         while (early := after - now < float(size)).any():
             after = np.where(early, np.nextafter(after, np.inf), after)
-        return pa.array(after).cast(target)
+        return _ordered(pa.array(after).cast(target).to_numpy().astype(np.float64))
     step = 1
     if schema.kind(schema.time) is ValueKind.TIMESTAMP:
         step = ticks(pa.date32() if pa.types.is_date(target) else target, unit)
     # A deadline beyond the range of the column moves to its end.
-    end = np.iinfo(target.to_pandas_dtype()).max if pa.types.is_integer(target) else MOST // step * step
+    end = MOST // step * step
+    if pa.types.is_integer(target):
+        end = min(MOST, int(np.iinfo(target.to_pandas_dtype()).max))
     whole = -(-size.numerator // size.denominator)
     found = np.minimum(begins, end - whole) + whole if whole <= MOST else np.full(begins.shape, end)
-    if step == 1 and not pa.types.is_temporal(target):
-        return pa.array(found).cast(target)
-    moments = pa.array(-(-found // step) * step, pa.timestamp(unit, getattr(target, "tz", None)))
-    return moments.cast(target, safe=False)
+    return found if step == 1 else -(-found // step) * step
+
+
+def column_times(times: Ints, schema: Schema, unit: str) -> pa.Array:
+    """Times, as `event_times` gives them, in the type of the time column."""
+    assert schema.time is not None
+    target = schema.columns.field(schema.time).type
+    if schema.kind(schema.time) is ValueKind.FLOAT:
+        return pa.array(floats_of(times)).cast(target)
+    if not pa.types.is_temporal(target):
+        return pa.array(times).cast(target)
+    return pa.array(times, pa.timestamp(unit, getattr(target, "tz", None))).cast(target, safe=False)
 
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:

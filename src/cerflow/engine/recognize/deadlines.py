@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.array_types import IntRows, Ints, Mask
 from cerflow.engine.declared_arrays import empty_arrays
-from cerflow.engine.evaluate.measures import bounds, deadlines, duration_in_units, event_times, measures, units_of_time
+from cerflow.engine.evaluate.measures import bounds, column_times, deadlines, duration_in_units, measures, units_of_time
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
@@ -87,23 +86,22 @@ class OpenDeadlines:
 class _Passed:
     """Deadlines that have passed, at most one at each time in each partition.
 
-    ``rows`` are the rows that show it, ``keys`` the partitions, ``members`` positions of events of these, ``times`` the
-    times of the deadlines, and ``order`` the same times as integers. Deadlines are sorted by row, partition and time.
+    ``rows`` are the rows that show it, ``keys`` the partitions, ``members`` positions of events of these, and ``times``
+    the times of the deadlines, as `event_times` gives them. Deadlines are sorted by row, partition and time.
     """
 
     rows: Ints
     keys: IntRows
     members: Ints
-    times: pa.Array
-    order: Ints
+    times: Ints
 
     def chosen(self, some: Ints) -> _Passed:
         """Some of them, in the given order."""
         if len(some) == len(self.rows) and (some[1:] > some[:-1]).all():
             return self
-        times = self.times.take(pa.array(some))
-        return _Passed(self.rows[some], self.keys[some], self.members[some], times, self.order[some])
+        return _Passed(self.rows[some], self.keys[some], self.members[some], self.times[some])
 
+    @cached_property
     def begins(self) -> Mask:
         """Marks the first deadline of each row and partition."""
         differs = (np.diff(self.rows) != 0) | (np.diff(self.keys, axis=0) != 0).any(axis=1)
@@ -194,21 +192,22 @@ class Deadlines:
         own = np.zeros(len(at), bool)
         if by_clock:
             # Deadlines at one time share a moment; row numbers are never below 0.
-            rows = np.unique(passed.order, return_inverse=True)[1] - len(passed.order)
+            rows = np.unique(passed.times, return_inverse=True)[1] - len(passed.times)
             turn = np.lexsort((passed.members, rows))
             passed, at = replace(passed, rows=rows).chosen(turn), at[turn]
-            return self._woven(events, at_rows, passed, at, own, pa.nulls(len(at), pa.int64()), passed.times)
+            shown_at = self._column_times(passed.times)
+            return self._woven(events, at_rows, passed, at, own, pa.nulls(len(at), pa.int64()), shown_at)
         if len(at_rows):
             read = np.minimum(at, len(at_rows) - 1)
             own = (at_rows[read] == passed.rows) & (events.keys[read] == passed.keys).all(axis=1)
-        shown, time = passed.rows[passed.begins() & ~own], self._tables.schema.time
+        shown, time = passed.rows[passed.begins & ~own], self._tables.schema.time
         times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
         return self._woven(events, at_rows, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
 
     def _passed(self, whole: BatchRows) -> _Passed:
         """The deadlines of all durations that rows show to have passed, which are open no longer."""
         schema, unit = self._tables.schema, self._reader.unit
-        rows, opened, times = [_NOTHING], [np.zeros((KEY + self._width, 0), np.int64)], list[pa.Array]()
+        rows, opened, times = [_NOTHING], [np.zeros((KEY + self._width, 0), np.int64)], [_NOTHING]
         for queue, window in zip(self.queues, self._tables.deadlines):
             edges = bounds(window, whole, schema)
             # Times do not decrease, so those that have passed come first.
@@ -219,12 +218,9 @@ class Deadlines:
         self._due = None
         members, _, *words = np.concatenate(opened, axis=1)
         at, keys = np.concatenate(rows), np.stack(words, axis=1)
-        if not len(at):
-            return _Passed(at, keys, members, pa.nulls(0), at)
-        found = pa.concat_arrays(times)
-        order = event_times(self._at(found), schema)
-        passed = _Passed(at, keys, members, found, order).chosen(in_turn(at, keys, members, order, members))
-        return passed.chosen(np.flatnonzero(passed.begins() | (np.diff(passed.order, prepend=0) != 0)))
+        found = np.concatenate(times)
+        passed = _Passed(at, keys, members, found).chosen(in_turn(at, keys, members, found, members))
+        return passed.chosen(np.flatnonzero(passed.begins | (np.diff(passed.times, prepend=0) != 0)))
 
     # -- single events -----------------------------------------------------------------------------------------------
 
@@ -276,8 +272,12 @@ class Deadlines:
         first = [
             deadlines(window, queue.opened[MEASURE, :1], schema, unit)
             for window, queue in zip(self._tables.deadlines, self.queues)
+            if queue
         ]
-        return pc.min(pa.concat_arrays(first)) if any(map(len, first)) else None
+        return self._column_times(np.min(first, axis=0))[0] if first else None
+
+    def _column_times(self, times: Ints) -> pa.Array:
+        return column_times(times, self._tables.schema, self._reader.unit)
 
     def _at(self, times: pa.Array) -> BatchRows:
         """Rows with only times."""
@@ -288,13 +288,15 @@ class Deadlines:
 
     # -- ticks and pauses ----------------------------------------------------------------------------------------------
 
-    def _columns(self, rows: BatchRows) -> IntRows:
-        """The event columns of ticks; only columns that measure time have values."""
-        columns = np.full((rows.count, max(1, len(self._tables.columns))), NULL)
-        for k, column in enumerate(self._tables.columns):
-            if isinstance(column.window, DurationWindow):
-                make = bounds if column.bound else measures
-                columns[:, k] = make(column.window, rows, self._tables.schema)
+    def _columns(self, times: Ints) -> IntRows:
+        """The event columns of ticks at these times; only columns that measure time have values."""
+        columns = np.full((len(times), max(1, len(self._tables.columns))), NULL)
+        timed = [(k, c) for k, c in enumerate(self._tables.columns) if isinstance(c.window, DurationWindow)]
+        rows = self._at(self._column_times(times)) if timed else None
+        for k, column in timed:
+            assert rows is not None
+            assert column.window is not None
+            columns[:, k] = (bounds if column.bound else measures)(column.window, rows, self._tables.schema)
         return columns
 
     def _woven(
@@ -316,7 +318,7 @@ class Deadlines:
         """
         n, ticks = len(events.signature), len(passed.rows)
         # The ticks of one row and partition are adjacent; their event or pause follows.
-        begins = passed.begins()
+        begins = passed.begins
         paused = np.flatnonzero(begins & ~own)
         ends = np.flatnonzero(np.roll(begins, -1) & ~own)
         reached = np.arange(n) if self._tables.reached else _NOTHING
@@ -324,7 +326,7 @@ class Deadlines:
         added = [ticks, len(paused), len(reached)]
         order = _merged(n, at, own, ends, ticked=self._tables.reached)
         moments = Moments(places, times, passed.members[ends], rows[order])
-        columns = self._columns(self._at(passed.times)) if ticks else events.columns[:0]
+        columns = self._columns(passed.times)
         copied = events.columns[reached]
         copied[:, self._tables.arrays.checked] = NULL
         tick, pause = self.signatures()
@@ -338,7 +340,7 @@ class Deadlines:
             bound=np.append(events.bound, np.full(fill, NO_BOUND))[order],
             keys=np.concatenate([events.keys, passed.keys, passed.keys[paused], events.keys[reached]])[order],
             columns=np.concatenate([events.columns, columns, columns[paused], copied])[order],
-            moment=np.concatenate([events.moment, passed.order, passed.order[paused], events.moment[reached]])[order],
+            moment=np.concatenate([events.moment, passed.times, passed.times[paused], events.moment[reached]])[order],
             left_out=np.append(events.left_out, none)[order],
             idle=np.append(events.idle, np.full(fill, NO_BOUND))[order],
             ranks=events.ranks,
