@@ -6,10 +6,8 @@ stream, or along the events of each key, and those fall whose conditions on even
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 import numpy as np
 
@@ -17,12 +15,12 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.guards import ALL, Guards
+from cerflow.engine.scan.guards import ALL, Guards, joined_bits
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: A row of `ScanArrays.links` without its steps.
-_Link = tuple[int, int, int, int, int]
+_Link = tuple[int, int, int, int]
 #: Where a slot of a state got its value: how many events before, from which column of events, and for which operators
 #: a comparison with the slot implies one with that value.
 _Origin = tuple[int, int, tuple[int, ...]]
@@ -71,7 +69,7 @@ class Contiguity:
         """`ScanArrays.admits`."""
         if not self.keyed:
             return []
-        return [_together(1 << k for k, step in enumerate(self.guards) if step & byte) for byte in range(ALL + 1)]
+        return [joined_bits(1 << k for k, step in enumerate(self.guards) if step & byte) for byte in range(ALL + 1)]
 
 
 def contiguity(
@@ -124,7 +122,9 @@ def key_column(keys: Sequence[Sequence[int]]) -> int | None:
 def texts_of(keys: Sequence[Sequence[int]], links: Sequence[Sequence[int]]) -> frozenset[int]:
     """The columns of text whose entries stand for values: of keys, as rows of `ScanArrays.outputs`, and of links."""
     found = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
-    return frozenset(found | {link[layout.L_NOW] for link in links if link[layout.L_KIND] == layout.OF_TEXT})
+    return frozenset(
+        found | {link[layout.L_READ] for link in links if link[layout.L_OPERATOR] != engine_layout.PROGRAM}
+    )
 
 
 def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list[int]]:
@@ -145,8 +145,7 @@ def code_of(output: Sequence[int], code: Sequence[Sequence[int]]) -> list[list[i
 
 def stack_of(links: Sequence[Sequence[int]]) -> int:
     """A bound on the values that the programs of links hold at once."""
-    programs = [link for link in links if link[layout.L_OPERATOR] == engine_layout.PROGRAM]
-    return max((link[layout.L_BEFORE] - link[layout.L_NOW] for link in programs), default=0)
+    return max((link[layout.L_STOP] - link[layout.L_READ] for link in links), default=0)
 
 
 def _whole(
@@ -209,10 +208,6 @@ def _levels(tables: TransducerTables) -> dict[int, int] | None:
     return levels if all(state in levels for state in leaving) else None
 
 
-def _together(bits: Iterable[int]) -> int:
-    return reduce(or_, bits, 0)
-
-
 class Links:
     """The conditions of moves on events before."""
 
@@ -235,11 +230,9 @@ class Links:
             for link in common:
                 if link is not None:
                     found[link] = found.get(link, 0) | step
-        if decided:
-            found = {self._as_program(link): mask for link, mask in found.items()}
         # Texts are compared last, and only where all else holds.
-        order = sorted(found.items(), key=lambda item: (item[0][1] == layout.OF_TEXT, item))
-        return [[*link[:4], mask, link[4]] for link, mask in order], decided
+        order = sorted(found.items(), key=lambda item: (item[0][0] != engine_layout.PROGRAM, item))
+        return [[*link[:3], mask, link[3]] for link, mask in order], decided
 
     def _found(self) -> list[dict[_Place, _Origin]]:
         """The origins of the slots of each state that are the same whichever moves led there."""
@@ -311,13 +304,10 @@ class Links:
         if forms == {layout.AS_TEXT}:
             # Entries of two columns have nothing in common.
             equal = operator in (engine_layout.EQ, engine_layout.NE) and columns[0] == columns[1]
-            return (operator, layout.OF_TEXT, *columns, distance) if equal else None
-        if not forms <= {layout.AS_INT, layout.AS_FLOAT}:
-            return None
-        if min(columns) >= 0:
-            return operator, kind, *columns, distance
+            return (operator, *columns, distance) if equal else None
         one, before = self._read(atom[engine_layout.A_LEFT], 0), self._read(column, distance)
-        return None if one is None or before is None else self._compared([*one, *before], operator, kind)
+        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
+        return None if one is None or before is None else self._added([*one, *before, (compared, operator)])
 
     def _program(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
         """The program of an atom, with columns of events before in place of slots and of only rows of collections."""
@@ -353,20 +343,8 @@ class Links:
             start = len(self._to.code)
             self._to.code.extend(map(list, code))
             before = max((a >> layout.COLUMN_BITS for opcode, a in code if opcode == opcodes.COLUMN), default=0)
-            self._programs[key] = engine_layout.PROGRAM, 0, start, start + len(code), before
+            self._programs[key] = engine_layout.PROGRAM, start, start + len(code), before
         return self._programs[key]
-
-    def _as_program(self, link: _Link) -> _Link:
-        """The same condition as a program, for blocks of rows; those of texts stay."""
-        operator, kind, now, other, distance = link
-        if operator == engine_layout.PROGRAM or kind == layout.OF_TEXT:
-            return link
-        read = [(opcodes.COLUMN, now), (opcodes.COLUMN, other | distance << layout.COLUMN_BITS)]
-        return self._compared(read, operator, kind)
-
-    def _compared(self, read: Sequence[tuple[int, int]], operator: int, kind: int) -> _Link:
-        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
-        return self._added([*read, (compared, operator)])
 
     def _read(self, column: int, distance: int) -> list[tuple[int, int]] | None:
         """The instructions for a column of events, read of the event this far before; None if there are none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.layout import ScanArrays
-from cerflow.engine.scan.leads import Leads
 from cerflow.engine.scan.programs import ScanProgram
+from cerflow.engine.scan.room import int_rows
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: Entries of `ScanArrays.fixes`.
@@ -42,17 +41,17 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         links = by_key.links
     block = layout.STRETCH if by_key is not None or (contiguity is not None and contiguity.related) else 0
     return no_arrays()._replace(
-        **({} if flow is None else _arrays_of_leads(flow.leads)),
+        **({} if flow is None else flow.leads.arrays),
         control=_control(tables, program),
-        columns=_rows(program.columns, layout.COLUMN_WORDS),
+        columns=int_rows(program.columns, layout.COLUMN_WORDS),
         texts=texts,
         nodes=decisions.nodes,
         next=decisions.next,
         outcomes=decisions.outcomes,
         together=decisions.together,
         tests=tests_of,
-        outputs=_rows(program.outputs, 7),
-        code=_rows(program.code, 2).astype(np.int32),
+        outputs=int_rows(program.outputs, 7),
+        code=int_rows(program.code, 2).astype(np.int32),
         constants=np.array([*program.constants, 0], np.int64),
         stack=np.zeros(len(program.code) + 1, np.int64),
         fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
@@ -61,7 +60,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         candidates=np.zeros((0, layout.CANDIDATE_WORDS), np.int32),
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
         slots=np.zeros(1, np.int32),
-        links=_rows(links, layout.LINK_WORDS),
+        links=int_rows(links, layout.LINK_WORDS),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
@@ -72,28 +71,12 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
         ends=np.zeros(layout.BLOCK, np.uint8),
         step_guards=np.array(_step_guards(contiguity, flow), np.int64),
-        reach=_rows(
+        reach=int_rows(
             program.absence.reach if isinstance(program.absence, Absence) else [] if flow is None else flow.reach, 7
         ),
-        keyed=_rows([] if flow is None else flow.keyed, 7),
-        decided=_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
+        keyed=int_rows([] if flow is None else flow.keyed, 7),
+        decided=int_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
     )
-
-
-def _arrays_of_leads(leads: Leads) -> dict[str, Any]:
-    return {
-        "leads": _rows(leads.rows, layout.LEAD_WORDS),
-        "lead_steps": _rows(leads.steps, layout.STEP_WORDS),
-        "bit_leads": np.array(leads.bits, np.int64),
-        "masks": np.array(leads.masks, np.uint8),
-        "kills": np.array(leads.kills, np.int64),
-        "places": _rows(leads.places, layout.PLACE_WORDS),
-        "cells": _rows(leads.cells, layout.CELL_WORDS),
-        "values": _rows(leads.values, layout.VALUE_WORDS),
-        "edges": np.zeros(len(leads.cells), np.int64),
-        "limits": np.zeros(max((row[-1] - row[-2] for row in leads.rows), default=0), np.int64),
-        "flows": np.zeros((0, len(leads.cells)), np.int64),
-    }
 
 
 def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
@@ -113,7 +96,3 @@ def _step_guards(contiguity: Contiguity | None, flow: Flow | None) -> Sequence[i
     if contiguity is not None:
         return contiguity.guards
     return () if flow is None else (flow.last,)
-
-
-def _rows(rows: object, width: int) -> IntRows:
-    return np.array(rows, np.int64).reshape(-1, width)

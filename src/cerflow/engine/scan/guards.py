@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from functools import reduce
+from itertools import chain, product
 from math import prod
+from operator import or_
 
 from cerflow.engine.scan import layout
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -42,11 +44,7 @@ class Guards:
 
     def ending(self) -> int:
         """The bits of the guards that end the waiting of runs."""
-        found = 0
-        for (held, _), bit in zip(self.guards, self.bits):
-            if not held:
-                found |= bit
-        return found
+        return joined_bits(bit for (held, _), bit in zip(self.guards, self.bits) if not held)
 
     def left_by(self, decided: frozenset[int], satisfied: frozenset[int]) -> int:
         """The bits of the guards that may hold where of the decided tests just these are satisfied."""
@@ -75,20 +73,17 @@ class Guards:
     def needing(self, tests: Iterable[frozenset[int]]) -> int:
         """The bits of the guards that need some tests to hold, and no others."""
         wanted = set(tests)
-        found = 0
-        for (held, failed), bit in zip(self.guards, self.bits):
-            if held in wanted and not failed:
-                found |= bit
-        return found
+        return joined_bits(bit for (held, failed), bit in zip(self.guards, self.bits) if held in wanted and not failed)
+
+
+def joined_bits(bits: Iterable[int]) -> int:
+    """All of some bits."""
+    return reduce(or_, bits, 0)
 
 
 def _open(by_test: _ByTest, satisfied: frozenset[int]) -> int:
-    found = 0
-    for test in (None, *satisfied):
-        for held, not_held, bit in by_test.get(test, ()):
-            if held <= satisfied and not_held.isdisjoint(satisfied):
-                found |= bit
-    return found
+    some = chain.from_iterable(by_test.get(test, ()) for test in (None, *satisfied))
+    return joined_bits(bit for held, failed, bit in some if held <= satisfied and failed.isdisjoint(satisfied))
 
 
 def are_told(loops: Iterable[frozenset[int]]) -> bool:

@@ -156,12 +156,11 @@ GROUP_WORDS = 3
 NEITHER, WHETHER, HOW_MANY = range(3)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
-# Columns of ScanArrays.links, comparisons with events before: operator and kind as in atoms (or OF_TEXT), column of
-# `columns` (or of `texts`) for the event and for the other one, the steps of a match that it is necessary for, as
-# bits, and how many events before the other one is; for a PROGRAM the first and the last instruction
-L_OPERATOR, L_KIND, L_NOW, L_BEFORE, L_MASK, L_DISTANCE = range(6)
-LINK_WORDS = 6
-OF_TEXT = 3
+# Columns of ScanArrays.links, conditions on events before: PROGRAM, and its first and last instruction; or EQ or NE of
+# two texts, and their column (twice); the steps of a match that it is necessary for, as bits, and how many events
+# before the other one is
+L_OPERATOR, L_READ, L_STOP, L_MASK, L_DISTANCE = range(5)
+LINK_WORDS = 5
 #: In programs the number of a column has this many bits; those above say how many events before the value is.
 COLUMN_BITS = 16
 

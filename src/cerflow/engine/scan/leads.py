@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import chain
-from operator import or_
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cerflow.automata.model.clock import reads_tick
 from cerflow.engine import layout as engine_layout
@@ -22,7 +21,8 @@ from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.contiguous import code_of, rows_of_move
 from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.guards import ALL, Guards, are_told
+from cerflow.engine.scan.guards import ALL, Guards, are_told, joined_bits
+from cerflow.engine.scan.room import int_rows
 from cerflow.engine.scan.sums import Limit, limits_of
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -52,20 +52,13 @@ class _Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Leads:
-    """Arrays of `ScanArrays` for the flow, whose ``states`` are those of the rows of ``places``.
+    """Arrays of `ScanArrays` for the flow by name, whose ``states`` are those of the rows of ``places``.
 
     ``of_moves`` has the bits of each move. Some cells or deadlines are ``bounded``: what lies behind a batch does not
     let every run before go on.
     """
 
-    rows: Sequence[Sequence[int]]
-    steps: Sequence[Sequence[int]]
-    bits: Sequence[int]
-    masks: Sequence[int]
-    kills: Sequence[int]
-    places: Sequence[Sequence[int]]
-    cells: Sequence[Sequence[int]]
-    values: Sequence[Sequence[int]]
+    arrays: Mapping[str, NDArray[Any]]
     states: Sequence[int]
     of_moves: Sequence[int]
     bounded: bool
@@ -73,12 +66,12 @@ class Leads:
     @property
     def strict(self) -> bool:
         """Whether every event of a key ends the runs in some state; not told of too many states."""
-        return self.kills[0] != 0
+        return bool(self.arrays["kills"][0] != 0)
 
     @property
     def valued(self) -> bool:
         """Whether values of events rule out others."""
-        return any(step[layout.STEP_DOES] == layout.CHECKS for step in self.steps)
+        return bool((self.arrays["lead_steps"][:, layout.STEP_DOES] == layout.CHECKS).any())
 
 
 def leads_of(
@@ -132,7 +125,8 @@ class _LeadsBuilder:
             if deadlines:
                 return "too many conditions between events"
             checks, cells = {}, []
-        self.numbers = {cell: k for k, cell in enumerate(self._placed(cells))}
+        # Cells of starts come first, and are the states themselves.
+        self.numbers = {cell: k for k, cell in enumerate((*self.states, *sorted(cells)))}
         self.cells_in = {state: [cell for cell in sorted(cells) if cell.state == state] for state in self.states}
         return self._made(waits, checks, deadlines)
 
@@ -209,10 +203,6 @@ class _LeadsBuilder:
                     pending.append(source)
         return list(found)
 
-    def _placed(self, cells: Sequence[Cell]) -> list[Cell | int]:
-        """All cells; those of starts, which come first, are the states themselves."""
-        return [*self.states, *sorted(cells)]
-
     def _given(self, move: Move, cell: Cell) -> Cell | int | None:
         """What a move gives to a cell of its target: what another cell has, an event column, or None: anything."""
         if move.target != cell.state:
@@ -251,20 +241,23 @@ class _LeadsBuilder:
             written += own
         of_moves = {number: bits[kind] for number, kind in kinds.items()}
         masks, kills = self._by_guards(of_moves, waits)
-        cells = self._edges(checks)
-        return Leads(
-            rows,
-            written,
-            [sum(found < bit for found in bits.values()) for bit in range(layout.MOVES + 1)],
-            masks,
-            kills,
-            [self._place(state, deadlines) for state in self.states],
-            cells,
-            [self._read(column, turn) for column, turn in self.values],
-            self.states,
-            [1 << of_moves[m.number] if m.number in of_moves else 0 for m in self.tables.moves.rows],
-            bool(deadlines) or any(cell[0] >= 0 for cell in cells),
-        )
+        cells = int_rows(self._edges(checks), layout.CELL_WORDS)
+        arrays: dict[str, NDArray[Any]] = {
+            "leads": int_rows(rows, layout.LEAD_WORDS),
+            "lead_steps": int_rows(written, layout.STEP_WORDS),
+            "bit_leads": np.searchsorted([*bits.values()], range(layout.MOVES + 1)),
+            "masks": np.array(masks, np.uint8),
+            "kills": np.array(kills, np.int64),
+            "places": int_rows([self._place(state, deadlines) for state in self.states], layout.PLACE_WORDS),
+            "cells": cells,
+            "values": int_rows([self._read(column, turn) for column, turn in self.values], layout.VALUE_WORDS),
+            "edges": np.zeros(len(cells), np.int64),
+            "limits": np.zeros(max(map(len, steps.values()), default=0), np.int64),
+            "flows": np.zeros((0, len(cells)), np.int64),
+        }
+        bounded = bool(deadlines) or bool((cells[:, layout.CELL_EDGE] >= 0).any())
+        numbers = (of_moves.get(move.number) for move in self.tables.moves.rows)
+        return Leads(arrays, self.states, [0 if bit is None else 1 << bit for bit in numbers], bounded)
 
     def _read(self, column: int, turn: int) -> list[int]:
         row = list(self.columns[column])
@@ -316,7 +309,7 @@ class _LeadsBuilder:
             waits = sum(1 << k for k in range(layout.GUARDS) if ended[k])
 
         def joined(of: Sequence[int], byte: int) -> int:
-            return reduce(or_, (of[k] for k in range(layout.GUARDS) if byte >> k & 1), 0)
+            return joined_bits(of[k] for k in range(layout.GUARDS) if byte >> k & 1)
 
         masks = [joined(allowed, byte) | (layout.WAITS if byte & waits else 0) for byte in range(ALL + 1)]
         return masks, [joined(ended, byte) | strict for byte in range(ALL + 1)]

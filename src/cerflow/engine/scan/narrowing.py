@@ -62,25 +62,26 @@ def follow_runs(
 
     ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``.
     """
-    control, count, by_key, leads = room.control, int(batch.num_rows), through.by_key, through.leads
+    control, count, by_key = room.control, int(batch.num_rows), through.by_key
     keyed = through.keyed or by_key is not None
     room.room_for_rows(count, "guards", "useful", *(["slot_of"] if keyed else []))
     # Too many states for bits are not followed forwards.
-    states = sum((occupied >> state & 1) << k for k, state in enumerate(leads.states)) if through.forwards else 0
+    followed = through.leads.states if through.forwards else ()
+    states = sum((occupied >> state & 1) << k for k, state in enumerate(followed))
     if by_key is not None:
         room.use(before=(count,))
         room.arrays.before.fill(-1)
 
         def choose() -> Any:
             if len(room.arrays.flows) != len(room.arrays.groups):
-                room.use(flows=(len(room.arrays.groups), len(leads.cells)))
+                room.use(flows=(len(room.arrays.groups), len(room.arrays.cells)))
             return flow_by_key(room.shared.address, exported.address, count, by_key.key, by_key.counted, states, ending)
 
         return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
     rows = 1 << (count - 1).bit_length()
     keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if through.keyed else 1
     if keys != len(room.arrays.flows):
-        room.use(flows=(keys, len(leads.cells)), entered=(2 * ((keys >> 6) + 1),))
+        room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
     control[layout.ROW] = count

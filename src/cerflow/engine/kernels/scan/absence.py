@@ -5,21 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
-from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.scan import flow
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.flow import (
-    BOUND,
-    MEASURE,
-    first_behind,
-    window_bound,
-    window_measure,
-    window_value,
-    window_words,
-)
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.values import leading_zeros, load_byte, load_word, locate, not_zero, store_word
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
@@ -41,17 +31,19 @@ def absent(address, batch, count, key, opening, ending, carried, found):
     first: the row, the row that shows its deadline, the number of its key, and whether that row has the same key. That
     is `NOT_FOUND` if the automaton has to read all rows.
     """
-    s = scan_at(address)
+    s = v.scan_at(address)
     control = s.control
-    locate(s.columns, s.texts, batch)
+    v.locate(s.columns, s.texts, batch)
     last, begin = np.int64(-1), np.int64(0)
     if carried != NULL:
-        last = first_behind(s, BOUND, count, carried - 1)
-        begin = first_behind(s, MEASURE, count, window_value(s, BOUND, last)) if last < count else np.int64(count)
-    behind = first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
+        last = flow.first_behind(s, flow.BOUND, count, carried - 1)
+        begin = np.int64(count)
+        if last < count:
+            begin = flow.first_behind(s, flow.MEASURE, count, flow.window_value(s, flow.BOUND, last))
+    behind = flow.first_behind(s, flow.MEASURE, count, flow.window_value(s, flow.BOUND, count - 1))
     if begin >= behind or 2 * (last + 1 + count - behind) > count:
         return layout.SCANNED, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
-    guards = address_of(pointer_to(s.guards, 0))
+    guards = v.start_of(s.guards)
     while control[layout.LOOKED_AHEAD] == 0 and control[layout.ROW] < count:
         row = control[layout.ROW]
         size = min(count - row, layout.BLOCK)
@@ -60,7 +52,7 @@ def absent(address, batch, count, key, opening, ending, carried, found):
             return collected(s, reason, row, count), last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
         control[layout.ROW] = row + size
     for k in range(8):
-        store_word(guards + count, k, np.int64(0))
+        v.store_word(guards + count, k, np.int64(0))
     # If it stops from here on, keys get new numbers.
     control[layout.ROW], control[layout.LOOKED_AHEAD], control[layout.TEXT] = 0, 1, layout.NO_KEYS
     single, many = _pass(s, guards, count, key, opening, ending, begin, behind, found)
@@ -75,30 +67,30 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_ROW] = s.groups[g, layout.G_STEPS] = -1
     single = np.int64(1)
-    times = window_words(s)
+    times = flow.window_words(s)
     shown, many, words_at = np.int64(count), np.int64(0), key_words(s, key)
     for first in range((count - 1) & ~7, (begin & ~7) - 1, -8):
-        left = not_zero(load_word(guards + first, 0))
+        left = v.not_zero(v.load_word(guards + first, 0))
         while left != 0:
-            j = 7 - (leading_zeros(left) >> 3)
+            j = 7 - (v.leading_zeros(left) >> 3)
             left &= (np.int64(1) << 8 * j) - 1
             k = first + j
             g = key_number(s, k, key, words_at)
             if g < 0:
                 return np.int64(0), np.int64(NOT_FOUND)
             s.slot_of[k] = g
-            own = load_byte(guards, k)
+            own = v.load_byte(guards, k)
             opens = own & opening
             if g > 0 and opens != 0 and begin <= k < behind:
                 if opens & (opens - 1) != 0:
                     return np.int64(0), np.int64(NOT_FOUND)
-                measure = window_measure(s, k, times)
-                while window_bound(s, shown - 1, times) >= measure:
+                measure = flow.window_measure(s, k, times)
+                while flow.window_bound(s, shown - 1, times) >= measure:
                     shown -= 1
                 next_end = np.int64(s.groups[g, layout.G_ROW])
                 if next_end < 0 or next_end >= shown:
                     found[many, 0], found[many, 1], found[many, 2] = k, shown, g
-                    found[many, 3] = load_byte(guards, shown) != 0 and s.slot_of[shown] == g
+                    found[many, 3] = v.load_byte(guards, shown) != 0 and s.slot_of[shown] == g
                     many += 1
                     if s.groups[g, layout.G_STEPS] != shown:
                         s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = shown, 1

@@ -9,19 +9,8 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.marks import mark
-from cerflow.engine.kernels.scan.values import (
-    ONES,
-    load_byte,
-    load_word,
-    not_zero,
-    ones,
-    store_byte,
-    sum_of_bytes,
-    trailing_zeros,
-    word_of,
-    words_at_once,
-)
 from cerflow.engine.kernels.step.bytecode import binary, unary
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
@@ -71,13 +60,13 @@ def _read(s, column, distance, count, top):
     for _ in range(distance if keyed else 0):
         for k in range(count):
             at[k] = max(s.before[at[k]], 0)
-    data = words_at_once(s.columns, column)
+    data = v.words_at_once(s.columns, column)
     if data != 0:
         for k in range(count):
-            wide[top, k] = load_word(data, at[k])
+            wide[top, k] = v.load_word(data, at[k])
     else:
         for k in range(count):
-            wide[top, k] = word_of(s.columns, column, at[k], s.control[layout.FIRST])
+            wide[top, k] = v.word_of(s.columns, column, at[k], s.control[layout.FIRST])
 
 
 @inlined
@@ -113,13 +102,10 @@ def _combine(s, opcode, argument, count, top):
 @part
 def satisfies(s, k, row, address):
     """Whether a test is true."""
-    kind = s.tests[k, layout.K_KIND]
-    operator = s.tests[k, layout.K_OPERATOR]
-    what = s.tests[k, layout.K_WHAT]
-    other = s.tests[k, layout.K_OTHER]
+    kind, operator, what, other = s.tests[k]
     if kind == layout.RUN:
         return call(s.control[layout.PROGRAMS], (address, what, other, row)) == 1
-    word = word_of(s.columns, what, row, s.control[layout.FIRST])
+    word = v.word_of(s.columns, what, row, s.control[layout.FIRST])
     if kind == layout.COMPARE_INT:
         return word != NULL and words_compare(operator, word, other)
     if kind == layout.COMPARE_FLOAT:
@@ -152,40 +138,36 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
 @part
 def _decide(s, n, begin, size, guards, address):
     """Close the guards that a test rules out, in the rows where it matters."""
-    test, held, failed = s.decided[n, layout.D_TEST], s.decided[n, layout.D_HELD], s.decided[n, layout.D_FAILED]
+    test, held, failed = s.decided[n]
     matters = ~(held & failed)
-    kind, operator, column = (
-        s.tests[test, layout.K_KIND],
-        s.tests[test, layout.K_OPERATOR],
-        s.tests[test, layout.K_WHAT],
-    )
-    data = other = np.int64(0)
+    kind, operator, what, other = s.tests[test]
+    data = np.int64(0)
     if kind in (layout.COMPARE_FLOAT, layout.COMPARE_INT):
-        data, other = words_at_once(s.columns, column), s.tests[test, layout.K_OTHER]
+        data = v.words_at_once(s.columns, what)
     less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
     floating = kind == layout.COMPARE_FLOAT
     if data != 0 and 4 * _marked_rows(guards, size) > size:
         # Without branches the loops are vectors of instructions.
         changed = held ^ failed
         for k in range(size if floating else 0):
-            holds = _holds(load_word(data, begin + k), True, other, less, equal, greater)
-            store_byte(guards, k, load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
+            holds = _holds(v.load_word(data, begin + k), True, other, less, equal, greater)
+            v.store_byte(guards, k, v.load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
         for k in range(0 if floating else size):
-            holds = _holds(load_word(data, begin + k), False, other, less, equal, greater)
-            store_byte(guards, k, load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
+            holds = _holds(v.load_word(data, begin + k), False, other, less, equal, greater)
+            v.store_byte(guards, k, v.load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
         return
-    matters = wrapped_product(matters & 255, ONES)
+    matters = wrapped_product(matters & 255, v.ONES)
     for first in range(0, size, 8):
-        left = not_zero(load_word(guards + first, 0) & matters)
+        left = v.not_zero(v.load_word(guards + first, 0) & matters)
         while left != 0:
-            k = first + (trailing_zeros(left) >> 3)
+            k = first + (v.trailing_zeros(left) >> 3)
             left &= left - 1
             if k < size:
                 if data != 0:
-                    holds = _holds(load_word(data, begin + k), floating, other, less, equal, greater)
+                    holds = _holds(v.load_word(data, begin + k), floating, other, less, equal, greater)
                 else:
                     holds = satisfies(s, test, begin + k, address)
-                store_byte(guards, k, load_byte(guards, k) & (held if holds else failed))
+                v.store_byte(guards, k, v.load_byte(guards, k) & (held if holds else failed))
 
 
 @inlined
@@ -202,5 +184,5 @@ def _marked_rows(guards, size):
     """How many of ``size`` rows have guards, but for the last ones."""
     found = np.int64(0)
     for k in range(size >> 3):
-        found += sum_of_bytes(ones(load_word(guards, k)))
+        found += v.sum_of_bytes(v.ones(v.load_word(guards, k)))
     return found

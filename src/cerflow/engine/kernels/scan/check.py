@@ -6,8 +6,7 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.base.shared_arrays import as_float
-from cerflow.engine.kernels.scan.arrays import scan_at
-from cerflow.engine.kernels.scan.values import has_bit, has_plain_dictionary, integer, load_word, locate, word_of
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
 
@@ -16,13 +15,13 @@ def all_valid(address, batch, count):
     """Whether all rows pass the checks, which are `ScanArrays.tests`; `LATEST` becomes the time of the last row."""
     if count == 0:
         return True
-    s = scan_at(address)
-    locate(s.columns, s.texts, batch)
+    s = v.scan_at(address)
+    v.locate(s.columns, s.texts, batch)
     for k in range(s.tests.shape[0]):
         c = s.tests[k, layout.K_WHAT]
         kind = s.tests[k, layout.K_KIND]
         if kind == layout.IS_PLAIN:
-            if not has_plain_dictionary(batch, s.columns[c, layout.C_CHILD]):
+            if not v.has_plain_dictionary(batch, s.columns[c, layout.C_CHILD]):
                 return False
         elif kind == layout.IS_WITHIN:
             if not _all_within(s.columns, c, count, s.tests[k, layout.K_OTHER]):
@@ -38,7 +37,7 @@ def all_valid(address, batch, count):
 def _all_known(columns, c, count):
     if columns[c, layout.C_VALID] != 0:
         for row in range(count):
-            if not has_bit(columns[c, layout.C_VALID], columns[c, layout.C_OFFSET] + row):
+            if not v.has_bit(columns[c, layout.C_VALID], columns[c, layout.C_OFFSET] + row):
                 return False
     return True
 
@@ -46,23 +45,19 @@ def _all_known(columns, c, count):
 @part
 def _all_within(columns, c, count, most):
     """Whether no magnitude is greater; nulls do not count."""
-    data, offset, valid, kind = (
-        columns[c, layout.C_DATA],
-        columns[c, layout.C_OFFSET],
-        columns[c, layout.C_VALID],
-        columns[c, layout.C_LAYOUT],
-    )
+    data, offset = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET]
+    valid, kind = columns[c, layout.C_VALID], columns[c, layout.C_LAYOUT]
     least = greatest = np.int64(0)
     if kind == layout.INT64 and valid == 0:
         # The compiler makes vectors of this loop.
         for row in range(count):
-            value = load_word(data, offset + row)
+            value = v.load_word(data, offset + row)
             least = min(least, value)
             greatest = max(greatest, value)
         return greatest <= most and least >= -most
     for row in range(count):
-        if valid == 0 or has_bit(valid, offset + row):
-            value = integer(kind, data, offset + row)
+        if valid == 0 or v.has_bit(valid, offset + row):
+            value = v.integer(kind, data, offset + row)
             if value > most or value < -most or (kind == layout.UINT64 and value < 0):
                 return False
     return True
@@ -74,16 +69,16 @@ def _ascends(s, c, count, kind, most):
     columns, before = s.columns, s.control[layout.LATEST]
     data, offset, form = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET], columns[c, layout.C_LAYOUT]
     if kind == layout.IS_LATER and form == layout.INT64 and columns[c, layout.C_FACTOR] == 1:
-        first, last = load_word(data, offset), load_word(data, offset + count - 1)
+        first, last = v.load_word(data, offset), v.load_word(data, offset + count - 1)
         falls = np.int64(first < before)
         # The compiler makes vectors of this loop.
         for row in range(1, count):
-            falls += np.int64(load_word(data, offset + row) < load_word(data, offset + row - 1))
+            falls += np.int64(v.load_word(data, offset + row) < v.load_word(data, offset + row - 1))
         s.control[layout.LATEST] = last
         # Values that ascend are within range if the first and the last are.
         return falls == 0 and (most == 0 or (first >= -most and last <= most))
     for row in range(count):
-        word = word_of(columns, c, row, 0)
+        word = v.word_of(columns, c, row, 0)
         # Comparisons with NaN are false.
         if not (word >= before if kind == layout.IS_LATER else as_float(word) >= as_float(before)):
             return False

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, events_at, pointer_to
-from cerflow.engine.kernels.scan.values import load_word, store_word, trailing_zeros
+from cerflow.engine.kernels.base.shared_arrays import events_at
+from cerflow.engine.kernels.scan.values import load_word, start_of, store_word, trailing_zeros
 from cerflow.engine.scan import layout
 
 
@@ -53,17 +53,12 @@ def _follow_moves(s, first, count, address):
     """
     events = events_at(address)
     control = s.control
-    # Addresses, as array accesses look for negative indices.
-    chosen, at = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
-    effects, runs = address_of(pointer_to(s.effects, 0)), address_of(pointer_to(s.runs, 0))
+    chosen, at = start_of(s.chosen), start_of(s.at)
+    effects, runs = start_of(s.effects), start_of(s.runs)
     matches = layout.RUNS_WORDS * (s.runs.shape[0] - 1) + layout.RUNS
     position, opened = control[layout.FIRST], control[layout.OPENED]
-    n, occupied, ended, found = (
-        control[layout.COUNT],
-        control[layout.OCCUPIED],
-        control[layout.ENDED],
-        control[layout.FOUND],
-    )
+    n, occupied = control[layout.COUNT], control[layout.OCCUPIED]
+    ended, found = control[layout.ENDED], control[layout.FOUND]
     k = first
     while k < count:
         to = load_word(at, k)
@@ -86,13 +81,10 @@ def _follow_moves(s, first, count, address):
         target = layout.RUNS_WORDS * load_word(effects, effect + layout.E_TARGET) + layout.RUNS
         there = load_word(runs, target) + amount
         store_word(runs, target, there)
-        store_word(
-            runs, layout.RUNS_WORDS * source + layout.RUNS, amount & load_word(effects, effect + layout.E_STAYING)
-        )
-        occupied = (
-            occupied & ~load_word(effects, effect + layout.E_LEAVES)
-            | load_word(effects, effect + layout.E_ENTERS) & -moves
-        )
+        stays = load_word(effects, effect + layout.E_STAYING)
+        store_word(runs, layout.RUNS_WORDS * source + layout.RUNS, amount & stays)
+        occupied &= ~load_word(effects, effect + layout.E_LEAVES)
+        occupied |= load_word(effects, effect + layout.E_ENTERS) & -moves
         k += 1
         if there > layout.COUNTABLE:
             control[layout.COUNTS] = 0
@@ -100,12 +92,8 @@ def _follow_moves(s, first, count, address):
         closed = occupied & opened == 0
         ended = n if closed else ended
         found = load_word(runs, matches) if closed else found
-    control[layout.COUNT], control[layout.OCCUPIED], control[layout.ENDED], control[layout.FOUND] = (
-        n,
-        occupied,
-        ended,
-        found,
-    )
+    control[layout.COUNT], control[layout.OCCUPIED] = n, occupied
+    control[layout.ENDED], control[layout.FOUND] = ended, found
     return k
 
 

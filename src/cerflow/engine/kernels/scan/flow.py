@@ -6,26 +6,11 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
-from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_cells, begin_runs, lead_back, lead_on
-from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, output_words
+from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, output_words, value_of
 from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
-from cerflow.engine.kernels.scan.values import (
-    ONES,
-    leading_zeros,
-    load_byte,
-    load_int,
-    load_word,
-    locate,
-    not_zero,
-    store_byte,
-    store_word,
-    sum_of_bytes,
-    trailing_zeros,
-    word_of,
-)
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
 
@@ -46,13 +31,13 @@ def flow(address, batch, count, states, ends):
     may go on with any run, unless the stream ``ends`` with it. Returns what stopped it, as ``scan`` does; it begins
     with ``count`` in `ROW`, and goes on before the row there.
     """
-    s = scan_at(address)
+    s = v.scan_at(address)
     control = s.control
-    locate(s.columns, s.texts, batch)
-    guards = address_of(pointer_to(s.guards, 0))
+    v.locate(s.columns, s.texts, batch)
+    guards = v.start_of(s.guards)
     if control[layout.ROW] == count:
         for k in range(8):
-            store_word(guards + count, k, np.int64(0))
+            v.store_word(guards + count, k, np.int64(0))
         begin_flow(s, count, ends, address)
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
@@ -102,26 +87,26 @@ def begin_flow(s, count, ends, address):
 def _close(s, begin, end, guards, new, address):
     """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it."""
     control, keyed = s.control, s.keyed.shape[0] > 0
-    useful, masks, words_at = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0)), _key_words(s)
+    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
     last_guards = s.step_guards[0]
-    ends = wrapped_product(last_guards, ONES)
+    ends = wrapped_product(last_guards, v.ONES)
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
     edge, turn = control[layout.EDGE], control[layout.TURN]
-    flows, edges = address_of(pointer_to(s.flows, 0)), address_of(pointer_to(s.edges, 0))
+    flows, edges = v.start_of(s.flows), v.start_of(s.edges)
     width = s.places.shape[0] if new else s.flows.shape[1]
     times = window_words(s)
     for first in range((end - 1) & ~7, begin - 1, -8):
-        eight = load_word(guards + first, 0)
+        eight = v.load_word(guards + first, 0)
         if eight == 0:
             continue
         if passed and eight & ends == 0:
-            relevant += sum_of_bytes(not_zero(eight) >> 7 & ONES)
-            store_word(guards + first, 0, np.int64(0))
+            relevant += v.sum_of_bytes(v.ones(eight))
+            v.store_word(guards + first, 0, np.int64(0))
             continue
-        left = not_zero(eight)
+        left = v.not_zero(eight)
         while left != 0:
-            j = 7 - (leading_zeros(left) >> 3)
+            j = 7 - (v.leading_zeros(left) >> 3)
             left &= (np.int64(1) << 8 * j) - 1
             k = first + j
             relevant += 1
@@ -130,7 +115,7 @@ def _close(s, begin, end, guards, new, address):
             if own & last_guards != 0:
                 limit = window_bound(s, k, times)
             passed = measure <= limit
-            allowed = load_byte(masks, own) if new else load_byte(useful, k)
+            allowed = v.load_byte(masks, own) if new else v.load_byte(useful, k)
             found = np.int64(0)
             # No event before has a greater measure.
             if not passed:
@@ -147,9 +132,9 @@ def _close(s, begin, end, guards, new, address):
                         if changed:
                             _enter(s, slot)
             if found == 0:
-                store_byte(guards, k, np.int64(0))
+                v.store_byte(guards, k, np.int64(0))
             else:
-                store_byte(useful, k, found)
+                v.store_byte(useful, k, found)
                 # With keys, moves that are ruled out tell much to those that look forwards.
                 kept += found == allowed or not keyed
     control[layout.LIMIT], control[layout.PASSED] = limit, np.int64(passed)
@@ -185,25 +170,25 @@ def _follow(s, count, states, guards, new, address):
 
     The rows are ``new`` to the passes.
     """
-    useful, masks, words_at = address_of(pointer_to(s.useful, 0)), address_of(pointer_to(s.masks, 0)), _key_words(s)
+    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
     begun = window_value(s, MEASURE, 0)
-    flows, width = address_of(pointer_to(s.flows, 0)), s.flows.shape[1]
+    flows, width = v.start_of(s.flows), s.flows.shape[1]
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     kept = np.int64(0)
     for first in range(0, count, 8):
-        eight = load_word(guards + first, 0)
+        eight = v.load_word(guards + first, 0)
         if eight == 0:
             continue
-        left = not_zero(eight)
+        left = v.not_zero(eight)
         while left != 0:
-            j = trailing_zeros(left) >> 3
+            j = v.trailing_zeros(left) >> 3
             left &= left - 1
             k = first + j
             bound = window_bound(s, k, times)
             slot = _slot_of(s, k, words_at, new, address) if keyed else np.int64(0)
-            allowed = load_byte(masks, eight >> 8 * j & 255) if new else load_byte(useful, k)
+            allowed = v.load_byte(masks, eight >> 8 * j & 255) if new else v.load_byte(useful, k)
             found = np.int64(0)
             if slot >= 0:
                 cells = flows + 8 * width * slot
@@ -211,9 +196,9 @@ def _follow(s, count, states, guards, new, address):
                     _enter(s, slot)
                     begin_runs(s, cells, begun, states, address)
                 found = lead_on(s, cells, cells, k, allowed, window_measure(s, k, times), bound, address)
-            store_byte(useful, k, found)
+            v.store_byte(useful, k, found)
             if found == 0:
-                store_byte(guards, k, np.int64(0))
+                v.store_byte(guards, k, np.int64(0))
             else:
                 kept += 1
     return kept
@@ -228,10 +213,10 @@ def _key_words(s):
 @inlined
 def _slot_of(s, row, words_at, new, address):
     """The row of `flows` for the key of an event; -1 if it has none."""
-    slots = address_of(pointer_to(s.slot_of, 0))
+    slots = v.start_of(s.slot_of)
     if not new:
-        return load_int(slots, row)
-    word = load_word(words_at, row) if words_at != 0 else np.int64(NULL)
+        return v.load_int(slots, row)
+    word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
     if word != NULL:
         slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & (s.flows.shape[0] - 1)
     else:
@@ -258,14 +243,7 @@ def _slot(s, row, address):
             word = hash_of_text(s.texts, column, row)
             missing = word == 0
         else:
-            word = np.int64(NULL)
-            if column >= 0:
-                word = word_of(s.columns, column, row, s.control[layout.FIRST])
-            elif s.keyed[k, layout.O_CODE_END] > 0:
-                word = call(
-                    s.control[layout.PROGRAMS], (address, s.keyed[k, layout.O_CODE], s.keyed[k, layout.O_CODE_END], row)
-                )
-            word = formed(word, form, s.keyed[k, layout.O_SIZE])
+            word = formed(value_of(s, s.keyed[k], row, address), form, s.keyed[k, layout.O_SIZE])
             missing = is_missing(word, form)
         known = not missing or not of_partition
         if known:
@@ -287,7 +265,7 @@ def window_words(s):
 @inlined
 def window_measure(s, row, times):
     """What the window measures for a ``row``; ``s`` are the arrays of the scan, ``times`` is from `window_words`."""
-    return load_word(times, row) if times != 0 else window_value(s, MEASURE, row)
+    return v.load_word(times, row) if times != 0 else window_value(s, MEASURE, row)
 
 
 @inlined
@@ -297,7 +275,7 @@ def window_bound(s, row, times):
     See `window_measure` for ``s`` and ``times``.
     """
     size = s.reach[BOUND, layout.O_SIZE]
-    return max(load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
+    return max(v.load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
 
 
 @inlined
@@ -319,5 +297,5 @@ def first_behind(s, which, count, limit):
 @inlined
 def window_value(s, which, row):
     """Row ``which`` of `reach`, `MEASURE` or `BOUND`, for a ``row``; ``s`` are the arrays of the scan."""
-    word = word_of(s.columns, s.reach[which, layout.O_COLUMN], row, s.control[layout.FIRST])
+    word = v.word_of(s.columns, s.reach[which, layout.O_COLUMN], row, s.control[layout.FIRST])
     return formed(word, s.reach[which, layout.O_FORM], s.reach[which, layout.O_SIZE])

@@ -5,22 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
-from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.scan import flow
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.flow import (
-    MEASURE,
-    begin_flow,
-    window_bound,
-    window_measure,
-    window_value,
-    window_words,
-)
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, store_byte, store_word
+from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, scan_at, start_of, store_byte, store_word
 from cerflow.engine.layout import NO_BOUND
 from cerflow.engine.scan import layout
 
@@ -37,7 +28,7 @@ def flow_by_key(address, batch, count, key, counted, states, ends):
     s = scan_at(address)
     control = s.control
     locate(s.columns, s.texts, batch)
-    guards, useful = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.useful, 0))
+    guards, useful = start_of(s.guards), start_of(s.useful)
     words_at = key_words(s, key)
     # Every event of a key may end some states. Without keys positions tell which events are neighbours.
     numbered = counted != layout.NEITHER or (s.kills[0] != 0 and key != layout.NO_KEYS)
@@ -143,14 +134,14 @@ def _waits(s):
 @part
 def _lead_back(s, count, key, ends, guards, useful, address):
     """Clear the ``useful`` moves of rows that do not lead to the end of a match, from the last row on."""
-    begin_flow(s, count, ends, address)
-    control, times, last, waits = s.control, window_words(s), np.int64(0), _waits(s)
+    flow.begin_flow(s, count, ends, address)
+    control, times, last, waits = s.control, flow.window_words(s), np.int64(0), _waits(s)
     if waits:
         control[layout.LIMIT] = NO_BOUND
     for bit in range(layout.MOVES):
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
             last |= s.leads[n, layout.LEADS_FINAL] << bit
-    flows, edges, width = address_of(pointer_to(s.flows, 0)), address_of(pointer_to(s.edges, 0)), s.flows.shape[1]
+    flows, edges, width = start_of(s.flows), start_of(s.edges), s.flows.shape[1]
     # By key: whether it has cells, and the states that the row behind has ended if it does nothing else.
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_STEPS] = s.groups[g, layout.G_ROWS] = 0
@@ -169,9 +160,9 @@ def _lead_back(s, count, key, ends, guards, useful, address):
         if allowed == 0 and s.groups[g, layout.G_ROWS] == killed and not waits:
             store_byte(useful, k, 0)
             continue
-        measure = window_measure(s, k, times)
+        measure = flow.window_measure(s, k, times)
         if allowed & last != 0:
-            control[layout.LIMIT] = window_bound(s, k, times)
+            control[layout.LIMIT] = flow.window_bound(s, k, times)
         if g > 0 and measure > control[layout.LIMIT] and allowed | killed != 0:
             s.groups[g, layout.G_ROWS] = killed if allowed == 0 else 0
             known, cells = s.groups[g, layout.G_STEPS] == 1, flows + 8 * width * g
@@ -209,8 +200,8 @@ def _lead_on(s, count, states, waits, guards, useful, address):
     Before the batch runs may be in the ``states``. If some of them ``waits`` for a deadline, rows stay where one is
     open.
     """
-    times, begun = window_words(s), window_value(s, MEASURE, 0)
-    flows, width = address_of(pointer_to(s.flows, 0)), s.flows.shape[1]
+    times, begun = flow.window_words(s), flow.window_value(s, flow.MEASURE, 0)
+    flows, width = start_of(s.flows), s.flows.shape[1]
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_STEPS] = 0
     for k in range(count):
@@ -229,10 +220,10 @@ def _lead_on(s, count, states, waits, guards, useful, address):
                 store_word(flows, c, load_word(cells, c))
                 if killed >> s.cells[c, layout.CELL_STATE] & 1:
                     store_word(cells, c, np.int64(NO_BOUND))
-        bound, measure = window_bound(s, k, times), window_measure(s, k, times)
+        bound, measure = flow.window_bound(s, k, times), flow.window_measure(s, k, times)
         if waits:
             # A row that is kept makes all of its moves, also those that later events will end.
-            found = lead_on(s, of, address_of(pointer_to(s.edges, 0)), k, moves, measure, bound, address)
+            found = lead_on(s, of, start_of(s.edges), k, moves, measure, bound, address)
             found |= layout.WAITS if near else 0
             moves = np.int64(s.masks[own]) if found != 0 else np.int64(0)
             lead_on(s, of, cells, k, moves, measure, bound, address)

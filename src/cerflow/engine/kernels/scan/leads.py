@@ -10,16 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, call, pointer_to
-from cerflow.engine.kernels.scan.scan import formed
-from cerflow.engine.kernels.scan.values import (
-    leading_zeros,
-    load_word,
-    store_word,
-    trailing_zeros,
-    word_of,
-    words_at_once,
-)
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.scan import formed, value_of
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
 
@@ -33,19 +25,10 @@ def value_at(s, value, row, address):
 
     ``s`` are the arrays of the scan at ``address``.
     """
-    column, turn, data = (
-        s.values[value, layout.O_COLUMN],
-        s.values[value, layout.VALUE_TURN],
-        s.values[value, layout.VALUE_DATA],
-    )
-    if data != 0:
-        word = load_word(data, row)
-    elif column >= 0:
-        word = word_of(s.columns, column, row, s.control[layout.FIRST])
-    else:
-        code, end = s.values[value, layout.O_CODE], s.values[value, layout.O_CODE_END]
-        word = call(s.control[layout.PROGRAMS], (address, code, end, row))
-    word = formed(word, s.values[value, layout.O_FORM], s.values[value, layout.O_SIZE])
+    read = s.values[value]
+    turn, data = read[layout.VALUE_TURN], read[layout.VALUE_DATA]
+    word = v.load_word(data, row) if data != 0 else value_of(s, read, row, address)
+    word = formed(word, read[layout.O_FORM], read[layout.O_SIZE])
     if word == NULL:
         return word
     word = ~word if turn & layout.TURNED_AROUND else word
@@ -65,7 +48,7 @@ def begin_cells(s, count, edge, address):
     """
     for value in range(s.values.shape[0]):
         column = s.values[value, layout.O_COLUMN]
-        s.values[value, layout.VALUE_DATA] = words_at_once(s.columns, column) if column >= 0 else 0
+        s.values[value, layout.VALUE_DATA] = v.words_at_once(s.columns, column) if column >= 0 else 0
     states, least, measured = s.places.shape[0], np.int64(NOWHERE), s.reach[0, layout.O_COLUMN]
     for c in range(s.cells.shape[0]):
         which = s.cells[c, layout.CELL_EDGE]
@@ -95,7 +78,7 @@ def begin_runs(s, cells, begun, states, address):
         most = begun if c < s.places.shape[0] else np.int64(NOWHERE)
         if which >= 0:
             most = value_at(s, which, np.int64(0), address)
-        store_word(cells, c, most if states >> s.cells[c, layout.CELL_STATE] & 1 else np.int64(NO_BOUND))
+        v.store_word(cells, c, most if states >> s.cells[c, layout.CELL_STATE] & 1 else np.int64(NO_BOUND))
 
 
 @inlined
@@ -108,28 +91,28 @@ def lead_back(s, of, to, known, valued, row, allowed, measure, bound, address):
     arrays of the scan at ``address``.
     """
     steps, leads, bits = (
-        address_of(pointer_to(s.lead_steps, 0)),
-        address_of(pointer_to(s.leads, 0)),
-        address_of(pointer_to(s.bit_leads, 0)),
+        v.start_of(s.lead_steps),
+        v.start_of(s.leads),
+        v.start_of(s.bit_leads),
     )
-    limits, found, changed = address_of(pointer_to(s.limits, 0)), np.int64(0), False
+    limits, found, changed = v.start_of(s.limits), np.int64(0), False
     for q in range(s.places.shape[0] if allowed & layout.WAITS else 0):
-        if s.places[q, layout.PLACE_WAITS] == 1 and load_word(of, q) < measure:
+        if s.places[q, layout.PLACE_WAITS] == 1 and v.load_word(of, q) < measure:
             found = np.int64(layout.WAITS)
     moves = allowed & (layout.WAITS - 1)
     while moves != 0:
-        bit = trailing_zeros(moves)
+        bit = v.trailing_zeros(moves)
         moves &= moves - 1
-        for n in range(load_word(bits, bit), load_word(bits, bit + 1)):
+        for n in range(v.load_word(bits, bit), v.load_word(bits, bit + 1)):
             lead = leads + 8 * layout.LEAD_WORDS * n
-            source, target = load_word(lead, layout.LEADS_SOURCE), load_word(lead, layout.LEADS_TARGET)
-            ends = load_word(lead, layout.LEADS_FINAL) == 1
+            source, target = v.load_word(lead, layout.LEADS_SOURCE), v.load_word(lead, layout.LEADS_TARGET)
+            ends = v.load_word(lead, layout.LEADS_FINAL) == 1
             limit = bound if ends else np.int64(NOWHERE)
             if target >= 0:
-                limit = min(limit, load_word(of, target))
+                limit = min(limit, v.load_word(of, target))
             if measure <= limit:
                 continue
-            begin, end = load_word(lead, layout.LEADS_STEP), load_word(lead, layout.LEADS_STEP_END)
+            begin, end = v.load_word(lead, layout.LEADS_STEP), v.load_word(lead, layout.LEADS_STEP_END)
             end = end if valued else begin
             if begin < end and not _is_useful(s, of, steps, limits, begin, end, ends, row, address):
                 continue
@@ -139,11 +122,11 @@ def lead_back(s, of, to, known, valued, row, allowed, measure, bound, address):
             changed = True
             if not known:
                 for c in range(s.cells.shape[0] if valued else s.places.shape[0]):
-                    store_word(to, c, s.edges[c])
+                    v.store_word(to, c, s.edges[c])
                 known = True
             # Before this event no run is late enough for what the limits were found for.
-            stale = load_word(to, source) >= measure
-            store_word(to, source, limit if stale else min(limit, load_word(to, source)))
+            stale = v.load_word(to, source) >= measure
+            v.store_word(to, source, limit if stale else min(limit, v.load_word(to, source)))
             if begin < end:
                 _require(of, to, steps, limits, begin, end, ends, stale)
     return found, changed
@@ -154,17 +137,17 @@ def _is_useful(s, of, steps, limits, begin, end, ends, row, address):
     """Whether an event may lead some run on by these steps; notes the ``limits`` of their checks."""
     for k in range(begin, end):
         step = steps + 8 * layout.STEP_WORDS * k
-        does, cell = load_word(step, layout.STEP_DOES), load_word(step, layout.STEP_CELL)
+        does, cell = v.load_word(step, layout.STEP_DOES), v.load_word(step, layout.STEP_CELL)
         if does == layout.CHECKS:
-            limit = value_at(s, load_word(step, layout.STEP_WITH), row, address)
+            limit = value_at(s, v.load_word(step, layout.STEP_WITH), row, address)
             if limit == NULL:
                 return False
-            store_word(limits, k - begin, limit)
+            v.store_word(limits, k - begin, limit)
         elif does == layout.WRITES and not ends:
-            limit = load_word(of, cell)
+            limit = v.load_word(of, cell)
             if limit != NO_BOUND:
                 # Where nothing is written, no later check holds.
-                written = value_at(s, load_word(step, layout.STEP_WITH), row, address)
+                written = value_at(s, v.load_word(step, layout.STEP_WITH), row, address)
                 if max(written, np.int64(layout.NOTHING)) <= limit:
                     return False
     return True
@@ -175,17 +158,17 @@ def _require(of, to, steps, limits, begin, end, ends, stale):
     """Lower the limits of the state before an event to what these steps need; what they were may be ``stale``."""
     for k in range(begin, end):
         step = steps + 8 * layout.STEP_WORDS * k
-        does, cell = load_word(step, layout.STEP_DOES), load_word(step, layout.STEP_CELL)
+        does, cell = v.load_word(step, layout.STEP_DOES), v.load_word(step, layout.STEP_CELL)
         limit = np.int64(NO_BOUND)
         if does == layout.CHECKS:
-            limit = load_word(limits, k - begin)
+            limit = v.load_word(limits, k - begin)
         elif does == layout.COPIES:
-            limit = np.int64(NO_BOUND) if ends else load_word(of, cell)
-            cell = load_word(step, layout.STEP_WITH)
+            limit = np.int64(NO_BOUND) if ends else v.load_word(of, cell)
+            cell = v.load_word(step, layout.STEP_WITH)
         elif does != layout.FREES:
             cell = np.int64(-1)
         if cell >= 0:
-            store_word(to, cell, limit if stale else min(limit, load_word(to, cell)))
+            v.store_word(to, cell, limit if stale else min(limit, v.load_word(to, cell)))
 
 
 @inlined
@@ -196,19 +179,19 @@ def lead_on(s, of, to, row, allowed, measure, bound, address):
     up to ``bound`` are outside of the window; ``measure`` is what it measures. ``s`` are the arrays of the scan at
     ``address``.
     """
-    steps, found = address_of(pointer_to(s.lead_steps, 0)), np.int64(0)
+    steps, found = v.start_of(s.lead_steps), np.int64(0)
     for q in range(s.places.shape[0] if allowed & layout.WAITS else 0):
         waits = s.places[q, layout.PLACE_WAITS] == 1 and s.places[q, layout.PLACE_OPEN] < 0
-        if waits and load_word(of, q) > bound:
+        if waits and v.load_word(of, q) > bound:
             found = np.int64(layout.WAITS)
     moves = allowed & (layout.WAITS - 1)
     while moves != 0:
-        bit = 63 - leading_zeros(moves)
+        bit = 63 - v.leading_zeros(moves)
         moves ^= np.int64(1) << bit
         for n in range(s.bit_leads[bit + 1] - 1, s.bit_leads[bit] - 1, -1):
             source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
             begins = s.leads[n, layout.LEADS_BEGINS] == 1
-            start = measure if begins else load_word(of, source)
+            start = measure if begins else v.load_word(of, source)
             if start <= bound:
                 continue
             begin, end = s.leads[n, layout.LEADS_STEP], s.leads[n, layout.LEADS_STEP_END]
@@ -216,10 +199,10 @@ def lead_on(s, of, to, row, allowed, measure, bound, address):
                 continue
             found |= np.int64(1) << bit
             if target >= 0:
-                fresh = load_word(to, target) <= bound
+                fresh = v.load_word(to, target) <= bound
                 if begin < end:
                     _widen(s, of, to, steps, begin, end, row, fresh, address)
-                store_word(to, target, start if fresh else max(start, load_word(to, target)))
+                v.store_word(to, target, start if fresh else max(start, v.load_word(to, target)))
     return found
 
 
@@ -228,9 +211,9 @@ def _is_possible(s, of, steps, begin, end, row, address):
     """Whether some run may be beyond the limits that an event sets by these steps."""
     for k in range(begin, end):
         step = steps + 8 * layout.STEP_WORDS * k
-        if load_word(step, layout.STEP_DOES) == layout.CHECKS:
-            limit = value_at(s, load_word(step, layout.STEP_WITH), row, address)
-            if limit == NULL or load_word(of, load_word(step, layout.STEP_CELL)) <= limit:
+        if v.load_word(step, layout.STEP_DOES) == layout.CHECKS:
+            limit = value_at(s, v.load_word(step, layout.STEP_WITH), row, address)
+            if limit == NULL or v.load_word(of, v.load_word(step, layout.STEP_CELL)) <= limit:
                 return False
     return True
 
@@ -240,15 +223,12 @@ def _widen(s, of, to, steps, begin, end, row, fresh, address):
     """Let the state behind an event have what these steps give it; ``fresh`` if no run is in it yet."""
     for k in range(begin, end):
         step = steps + 8 * layout.STEP_WORDS * k
-        does, cell, given = (
-            load_word(step, layout.STEP_DOES),
-            load_word(step, layout.STEP_CELL),
-            load_word(step, layout.STEP_WITH),
-        )
+        does, cell = v.load_word(step, layout.STEP_DOES), v.load_word(step, layout.STEP_CELL)
+        given = v.load_word(step, layout.STEP_WITH)
         if does == layout.WRITES:
             most = max(value_at(s, given, row, address), np.int64(layout.NOTHING))
         elif does in (layout.COPIES, layout.CARRIES):
-            most = load_word(of, given) if given >= 0 else np.int64(NOWHERE)
+            most = v.load_word(of, given) if given >= 0 else np.int64(NOWHERE)
         else:
             continue
-        store_word(to, cell, most if fresh else max(most, load_word(to, cell)))
+        v.store_word(to, cell, most if fresh else max(most, v.load_word(to, cell)))

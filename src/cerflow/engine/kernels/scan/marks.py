@@ -9,18 +9,8 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import part
-from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
-from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
-from cerflow.engine.kernels.scan.values import (
-    ONES,
-    load_byte,
-    load_int,
-    load_small,
-    load_unsigned,
-    load_word,
-    store_byte,
-    store_word,
-)
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.texts import entry_of, short_entry
 from cerflow.engine.scan import layout
 
 
@@ -31,7 +21,7 @@ def mark(s, begin, count, out, wanted):
     If ``wanted`` are not 0 and none of these guards may hold for any row, none is written.
     """
     texts = s.texts
-    first = True
+    _fill(out, count, 255)
     lead = s.control[layout.LEAD] if wanted != 0 else np.int64(0)
     for j in range(texts.shape[0]):
         t = lead + j
@@ -50,16 +40,14 @@ def mark(s, begin, count, out, wanted):
         plain = texts[t, layout.T_VALID] == 0
         single = plain and texts[t, layout.T_SINGLES] >= 0
         indexed = plain and kind in (layout.INT32, layout.UINT32, layout.INT8)
-        if first and not indexed:
-            _fill(out, count, 255)
         if single and (indexed or kind == layout.TEXT32):
-            reason = _by_single(s, t, begin, count, out, first and indexed)
+            reason = _by_single(s, t, begin, count, out)
         elif plain and kind == layout.INT32:
-            _by_index32(data, at, count, room, guards, out, first)
+            _by_index32(data, at, count, room, guards, out)
         elif plain and kind == layout.UINT32:
-            _by_unsigned32(data, at, count, room, guards, out, first)
+            _by_unsigned32(data, at, count, room, guards, out)
         elif plain and kind == layout.INT8:
-            _by_index8(data, at, count, room, guards, out, first)
+            _by_index8(data, at, count, room, guards, out)
         elif plain and kind == layout.TEXT32:
             reason = _by_text(texts, t, begin, count, guards, out)
         else:
@@ -67,20 +55,17 @@ def mark(s, begin, count, out, wanted):
         if reason != layout.SCANNED:
             s.control[layout.TEXT] = t
             return reason
-        first = False
         if wanted != 0 and not _any_open(out, count, wanted):
             _fill(out, count, 0)
             s.control[layout.LEAD] = t
             return layout.SCANNED
-    if first:
-        _fill(out, count, 255)
     return layout.SCANNED
 
 
 @part
 def _fill(out, count, guards):
     for k in range(count):
-        store_byte(out, k, guards)
+        v.store_byte(out, k, guards)
 
 
 @part
@@ -95,7 +80,7 @@ def _may_open(texts, t, begin, count, wanted):
     seen = np.int64(0)
     # The compiler makes vectors of this loop.
     for k in range(count):
-        seen |= np.int64(1) << min(load_int(offsets, k + 1) - load_int(offsets, k), np.int64(63))
+        seen |= np.int64(1) << min(v.load_int(offsets, k + 1) - v.load_int(offsets, k), np.int64(63))
     return seen & lengths != 0
 
 
@@ -104,69 +89,61 @@ def _any_open(guards, count, wanted):
     """Whether any of the guards ``wanted`` may hold for some row."""
     found = np.int64(0)
     for k in range(count >> 3):
-        found |= load_word(guards, k)
+        found |= v.load_word(guards, k)
     for k in range(count & ~7, count):
-        found |= load_byte(guards, k)
-    return found & wrapped_product(wanted, ONES) != 0
+        found |= v.load_byte(guards, k)
+    return found & wrapped_product(wanted, v.ONES) != 0
 
 
 def _comparing(name, load, number):
     """Compares a column with single words, each a ``number``; the compiler makes vectors of these loops."""
 
-    def run(texts, t, data, count, left, out, first):
+    def run(texts, t, data, count, left, out):
         singles = texts[t, layout.T_SINGLED]
-        if first:
-            left = out
         _fill(left, count, texts[t, layout.T_OTHERS])
         # Four at a time, so that a column is read once for most queries.
         for j in range(0, 2 * texts[t, layout.T_SINGLES], 8):
-            word0, ways0 = number(load_word(singles, j)), np.uint8(load_word(singles, j + 1))
-            word1, ways1 = number(load_word(singles, j + 2)), np.uint8(load_word(singles, j + 3))
-            word2, ways2 = number(load_word(singles, j + 4)), np.uint8(load_word(singles, j + 5))
-            word3, ways3 = number(load_word(singles, j + 6)), np.uint8(load_word(singles, j + 7))
+            word0, ways0 = number(v.load_word(singles, j)), np.uint8(v.load_word(singles, j + 1))
+            word1, ways1 = number(v.load_word(singles, j + 2)), np.uint8(v.load_word(singles, j + 3))
+            word2, ways2 = number(v.load_word(singles, j + 4)), np.uint8(v.load_word(singles, j + 5))
+            word3, ways3 = number(v.load_word(singles, j + 6)), np.uint8(v.load_word(singles, j + 7))
             for k in range(count):
                 word = number(load(data, k))
-                guards = np.uint8(load_byte(left, k))
+                guards = np.uint8(v.load_byte(left, k))
                 guards = ways0 if word == word0 else guards
                 guards = ways1 if word == word1 else guards
                 guards = ways2 if word == word2 else guards
                 guards = ways3 if word == word3 else guards
-                store_byte(left, k, np.int64(guards))
-        if not first:
-            for k in range(count):
-                store_byte(out, k, load_byte(out, k) & load_byte(left, k))
+                v.store_byte(left, k, np.int64(guards))
+        for k in range(count):
+            v.store_byte(out, k, v.load_byte(out, k) & v.load_byte(left, k))
 
     run.__qualname__ = run.__name__ = name
     return part(run)
 
 
 # Unsigned indices beyond 31 bits would be those of a dictionary that no memory has room for.
-_compare32 = _comparing("_compare32", load_int, np.int32)
-_compare8, _compare_keys = (
-    _comparing("_compare8", load_small, np.int8),
-    _comparing("_compare_keys", load_word, np.int64),
-)
+_compare32 = _comparing("_compare32", v.load_int, np.int32)
+_compare8 = _comparing("_compare8", v.load_small, np.int8)
+_compare_keys = _comparing("_compare_keys", v.load_word, np.int64)
 
 
 @part
-def _by_single(s, t, begin, count, out, first):
-    """Each of a few texts leaves guards of its own possible, all others the same.
-
-    ``first`` says that nothing is in ``out`` yet.
-    """
+def _by_single(s, t, begin, count, out):
+    """Each of a few texts leaves guards of its own possible, all others the same."""
     texts = s.texts
     kind, data, at = texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
     # Nothing else is in these while rows are marked.
-    keys, left = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
+    keys, left = v.start_of(s.chosen), v.start_of(s.at)
     for start in range(0, count, layout.STRETCH):
         size = min(count - start, layout.STRETCH)
         if kind in (layout.INT32, layout.UINT32):
-            _compare32(texts, t, data + 4 * (at + start), size, left, out + start, first)
+            _compare32(texts, t, data + 4 * (at + start), size, left, out + start)
         elif kind == layout.INT8:
-            _compare8(texts, t, data + at + start, size, left, out + start, first)
-        elif load_int(data, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
+            _compare8(texts, t, data + at + start, size, left, out + start)
+        elif v.load_int(data, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
             _write_keys(texts[t, layout.T_BYTES], data + 4 * (at + start), size, keys)
-            _compare_keys(texts, t, keys, size, left, out + start, first)
+            _compare_keys(texts, t, keys, size, left, out + start)
         else:
             # Eight bytes from the last texts on would be too many.
             reason = _by_text(texts, t, begin + start, size, texts[t, layout.T_GUARDS], out + start)
@@ -179,64 +156,45 @@ def _by_single(s, t, begin, count, out, first):
 def _write_keys(letters, offsets, count, keys):
     """The keys of short texts: their bytes, highest last, and their lengths; 0 for all but 1 to 7 bytes."""
     for k in range(count):
-        start = load_int(offsets, k)
-        length = load_int(offsets, k + 1) - start
-        key = load_word(letters + start, 0) << (64 - 8 * length & 63) | length
-        store_word(keys, k, key if 0 < length < 8 else np.int64(0))
+        start = v.load_int(offsets, k)
+        length = v.load_int(offsets, k + 1) - start
+        key = v.load_word(letters + start, 0) << (64 - 8 * length & 63) | length
+        v.store_word(keys, k, key if 0 < length < 8 else np.int64(0))
 
 
 def _by_index(load, name):
     """Reads indices of a dictionary by a function."""
 
-    def run(data, at, count, room, guards, out, first):
+    def run(data, at, count, room, guards, out):
         for k in range(count):
             entry = 1 + load(data, at + k)
             if np.uint64(entry) >= np.uint64(room):
                 entry = np.int64(0)
-            left = load_byte(guards, entry)
-            store_byte(out, k, left if first else load_byte(out, k) & left)
+            v.store_byte(out, k, v.load_byte(out, k) & v.load_byte(guards, entry))
 
     run.__qualname__ = name
     return part(run)
 
 
-_by_index32 = _by_index(load_int, "_by_index32")
-_by_unsigned32 = _by_index(load_unsigned, "_by_unsigned32")
-_by_index8 = _by_index(load_small, "_by_index8")
+_by_index32 = _by_index(v.load_int, "_by_index32")
+_by_unsigned32 = _by_index(v.load_unsigned, "_by_unsigned32")
+_by_index8 = _by_index(v.load_small, "_by_index8")
 
 
 @part
 def _by_text(texts, t, begin, count, guards, out):
     """Texts of at most eight bytes are looked for in one place; where that fails, `_by_entry` looks on."""
     data, at = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
-    letters, size, slots, mask = (
-        texts[t, layout.T_BYTES],
-        texts[t, layout.T_SIZE],
-        texts[t, layout.T_SLOTS],
-        texts[t, layout.T_MASK],
-    )
-    judged = texts[t, layout.T_JUDGED]
-    start = load_int(data, at)
+    letters, size, judged = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], texts[t, layout.T_JUDGED]
+    table = texts[t, layout.T_SLOTS], texts[t, layout.T_MASK]
+    start = v.load_int(data, at)
     for k in range(count):
-        end = load_int(data, at + k + 1)
-        length = end - start
-        if length <= 8 and start + 8 <= size:
-            head = load_word(letters + start, 0)
-            if length < 8:
-                head &= (np.int64(1) << 8 * length) - 1
-            h = mixed(np.uint64(length), head)
-            slot = slots + 8 * layout.SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
-            entry = load_word(slot, layout.S_ENTRY)
-            if (
-                load_word(slot, layout.S_WORD) == head
-                and load_word(slot, layout.S_LENGTH) == length
-                and 0 < entry < judged
-            ):
-                store_byte(out, k, load_byte(out, k) & load_byte(guards, entry))
-                start = end
-                continue
+        end = v.load_int(data, at + k + 1)
+        entry = short_entry(letters, size, table, start, end - start)
         start = end
-        if load_byte(out, k) != 0:
+        if 0 < entry < judged:
+            v.store_byte(out, k, v.load_byte(out, k) & v.load_byte(guards, entry))
+        elif v.load_byte(out, k) != 0:
             reason = _by_entry(texts, t, begin + k, 1, guards, out + k)
             if reason != layout.SCANNED:
                 return reason
@@ -247,12 +205,12 @@ def _by_text(texts, t, begin, count, guards, out):
 def _by_entry(texts, t, begin, count, guards, out):
     """Only texts of rows for which a guard may hold get an entry."""
     for k in range(count):
-        is_open = load_byte(out, k)
+        is_open = v.load_byte(out, k)
         if is_open != 0:
             entry = entry_of(texts, t, begin + k)
             if entry < 0:
                 return layout.NO_ROOM
             if entry >= texts[t, layout.T_JUDGED]:
                 return layout.NO_CLASS
-            store_byte(out, k, is_open & load_byte(guards, entry))
+            v.store_byte(out, k, is_open & v.load_byte(guards, entry))
     return layout.SCANNED

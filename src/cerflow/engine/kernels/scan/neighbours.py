@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, pointer_to
-from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.texts import entries_of, entry_of
-from cerflow.engine.kernels.scan.values import (
-    ONES,
-    load_byte,
-    load_word,
-    locate,
-    ones,
-    packed,
-    store_byte,
-    store_word,
-    sum_of_bytes,
-    trailing_zeros,
-    word_of,
-)
-from cerflow.engine.kernels.step.guards import words_compare
-from cerflow.engine.layout import EQ, FLOAT, NULL, PROGRAM
+from cerflow.engine.layout import EQ, PROGRAM
 from cerflow.engine.scan import layout
 
 
@@ -43,14 +26,14 @@ def find_rows(address, batch, count, key, begun):
     or numbers of keys, have changed. In the end the bytes of ``guards`` say which rows of keys the automaton has to
     read, where matches may have ``begun`` before the batch.
     """
-    s = scan_at(address)
+    s = v.scan_at(address)
     control = s.control
-    locate(s.columns, s.texts, batch)
+    v.locate(s.columns, s.texts, batch)
     if key != layout.NO_KEYS:
         return _find_by_key(s, key, begun != 0, count, address)
-    before, ends = address_of(pointer_to(s.guards, 0)), address_of(pointer_to(s.ends, 0))
+    before, ends = v.start_of(s.guards), v.start_of(s.ends)
     guards = before + layout.CARRIED
-    hits = address_of(pointer_to(s.hits, 0))
+    hits = v.start_of(s.hits)
     steps = s.step_guards.shape[0]
     while control[layout.ROW] < count:
         begin = control[layout.ROW]
@@ -65,7 +48,7 @@ def find_rows(address, batch, count, key, begun):
             return layout.NO_ROOM
         control[layout.FOUND] += _packed(ends, hits + (begin >> 3), size)
         for k in range(0, layout.CARRIED, 8):
-            store_word(before, k >> 3, load_word(before + size + k, 0))
+            v.store_word(before, k >> 3, v.load_word(before + size + k, 0))
         control[layout.ROW] = begin + size
     return layout.SCANNED
 
@@ -78,24 +61,24 @@ def _keep_linked(s, ends, begin, count):
     """
     last, rows = s.step_guards.shape[0] - 1, s.allowed
     for k in range(count, (count + 7) & ~7):
-        store_byte(ends, k, 0)
+        v.store_byte(ends, k, 0)
     word = np.int64(0)
     while 8 * word < count:
         some = np.int64(0)
         while 8 * word < count and some <= layout.STRETCH - 8:
-            left = load_word(ends, word)
+            left = v.load_word(ends, word)
             while left != 0:
-                rows[some] = begin + 8 * word + (trailing_zeros(left) >> 3)
+                rows[some] = begin + 8 * word + (v.trailing_zeros(left) >> 3)
                 some += 1
                 left &= left - 1
-            store_word(ends, word, np.int64(0))
+            v.store_word(ends, word, np.int64(0))
             word += 1
         for n in range(s.links.shape[0]):
             for step in range(last + 1):
                 if s.links[n, layout.L_MASK] >> step & 1 == 1:
                     some = _keep(s, n, rows, some, last - step)
         for k in range(some):
-            store_byte(ends, rows[k] - begin, 1)
+            v.store_byte(ends, rows[k] - begin, 1)
     return s.control[layout.TEXT] == layout.NO_KEYS
 
 
@@ -107,7 +90,7 @@ def _keep(s, n, rows, count, back):
     if program:
         for k in range(count):
             s.chosen[k] = rows[k] - back
-        compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], count)
+        compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], count)
     for k in range(count):
         row = rows[k] - back
         rows[kept] = rows[k]
@@ -119,17 +102,17 @@ def _keep(s, n, rows, count, back):
 def _find_by_key(s, key, begun, count, address):
     control = s.control
     hits, guards, chosen = (
-        address_of(pointer_to(s.hits, 0)),
-        address_of(pointer_to(s.ends, 0)),
-        address_of(pointer_to(s.guards, 0)),
+        v.start_of(s.hits),
+        v.start_of(s.ends),
+        v.start_of(s.guards),
     )
     last = s.step_guards.shape[0] - 1
     begin, control[layout.TEXT] = control[layout.ROW], layout.NO_KEYS
     if begin == 0:
         for k in range((count + 7) >> 3):
-            store_byte(hits, k, 0)
+            v.store_byte(hits, k, 0)
         for k in range((count + 63) >> 3):
-            store_word(chosen, k, np.int64(0))
+            v.store_word(chosen, k, np.int64(0))
         for g in range(s.groups.shape[0]):
             s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = -1, 0, 0
         control[layout.FOUND] = 0
@@ -144,7 +127,7 @@ def _find_by_key(s, key, begun, count, address):
         if not number_keys(s, begin, size, key, chosen, last if begun else 0):
             return layout.NO_ROOM
         for k in range(size):
-            s.allowed[k] = s.admits[load_byte(guards, k)]
+            s.allowed[k] = s.admits[v.load_byte(guards, k)]
         for n in range(s.links.shape[0]):
             if not relate(s, n, begin, size):
                 return layout.NO_ROOM
@@ -164,7 +147,7 @@ def _find_by_key(s, key, begun, count, address):
 @inlined
 def _hit(s, row, hits):
     """Note that a match ends with a row."""
-    store_byte(hits, row >> 3, load_byte(hits, row >> 3) | 1 << (row & 7))
+    v.store_byte(hits, row >> 3, v.load_byte(hits, row >> 3) | 1 << (row & 7))
     s.control[layout.FOUND] += 1
 
 
@@ -178,10 +161,10 @@ def _choose(s, g, begun, last, hits, chosen):
     row = s.groups[g, layout.G_ROW]
     if begun and s.groups[g, layout.G_ROWS] <= 2 * last:
         while row >= 0:
-            bit = load_byte(hits, row >> 3) >> (row & 7) & 1
-            store_byte(hits, row >> 3, load_byte(hits, row >> 3) ^ bit << (row & 7))
+            bit = v.load_byte(hits, row >> 3) >> (row & 7) & 1
+            v.store_byte(hits, row >> 3, v.load_byte(hits, row >> 3) ^ bit << (row & 7))
             s.control[layout.FOUND] -= bit
-            store_byte(chosen, row, 1)
+            v.store_byte(chosen, row, 1)
             s.slot_of[row] = 0
             row = np.int64(s.before[row])
         return
@@ -191,7 +174,7 @@ def _choose(s, g, begun, last, hits, chosen):
         going_on |= 1
     while going_on != 0:
         going_on >>= 1
-        store_byte(chosen, row, 1)
+        v.store_byte(chosen, row, 1)
         s.slot_of[row] = going_on == 0
         row = np.int64(s.before[row])
 
@@ -219,7 +202,7 @@ def number_keys(s, begin, count, key, chosen, first):
         if g > 0:
             s.before[row] = s.groups[g, layout.G_ROW]
             if s.groups[g, layout.G_ROWS] < first:
-                store_byte(chosen, row, 1)
+                v.store_byte(chosen, row, 1)
                 s.slot_of[row] = 0
             s.groups[g, layout.G_ROW] = row
             s.groups[g, layout.G_ROWS] += 1
@@ -240,7 +223,7 @@ def relate(s, n, begin, count):
         if 4 * some > 3 * count:
             for k in range(count):
                 s.chosen[k] = begin + k
-            compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], count)
+            compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], count)
             for k in range(count):
                 s.allowed[k] &= -1 if s.wide[0, k] == 1 else mask
         elif some > 0:
@@ -248,7 +231,7 @@ def relate(s, n, begin, count):
             for k in range(count):
                 s.chosen[some] = begin + k
                 some += np.int64(s.allowed[k] & ~mask != 0)
-            compute_block(s, s.links[n, layout.L_NOW], s.links[n, layout.L_BEFORE], some)
+            compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], some)
             for k in range(some):
                 s.allowed[s.chosen[k] - begin] &= -1 if s.wide[0, k] == 1 else mask
         return True
@@ -264,42 +247,35 @@ def relate(s, n, begin, count):
 
 @part
 def linked(s, n, row, before):
-    """Whether comparison ``n`` of a ``row`` with one ``before`` holds; also if `TEXT` names a text without room."""
-    if s.links[n, layout.L_KIND] == layout.OF_TEXT:
-        column = s.links[n, layout.L_NOW]
-        one, other = entry_of(s.texts, column, row), entry_of(s.texts, column, before)
-        if one < 0 or other < 0:
-            s.control[layout.TEXT] = column
-            return True
-        return one > 0 and other > 0 and (one == other) == (s.links[n, layout.L_OPERATOR] == EQ)
-    now = word_of(s.columns, s.links[n, layout.L_NOW], row, s.control[layout.FIRST])
-    other = word_of(s.columns, s.links[n, layout.L_BEFORE], before, s.control[layout.FIRST])
-    if s.links[n, layout.L_KIND] == FLOAT:
-        x, y = as_float(now), as_float(other)
-        return not math.isnan(x) and not math.isnan(y) and words_compare(s.links[n, layout.L_OPERATOR], x, y)
-    return now != NULL and other != NULL and words_compare(s.links[n, layout.L_OPERATOR], now, other)
+    """Whether the texts of a ``row`` and one ``before`` fulfil link ``n``; also if `TEXT` names one without room."""
+    column = s.links[n, layout.L_READ]
+    one, other = entry_of(s.texts, column, row), entry_of(s.texts, column, before)
+    if one < 0 or other < 0:
+        s.control[layout.TEXT] = column
+        return True
+    return one > 0 and other > 0 and (one == other) == (s.links[n, layout.L_OPERATOR] == EQ)
 
 
 @part
 def _packed(ends, hits, count):
     """Write a bit for each byte that is 0 or 1, lowest first, and return how many are 1."""
     for k in range(count, (count + 7) & ~7):
-        store_byte(ends, k, 0)
+        v.store_byte(ends, k, 0)
     found = np.int64(0)
     for k in range((count + 7) >> 3):
-        eight = load_word(ends, k)
-        found += sum_of_bytes(eight)
-        store_byte(hits, k, packed(eight))
+        eight = v.load_word(ends, k)
+        found += v.sum_of_bytes(eight)
+        v.store_byte(hits, k, v.packed(eight))
     return found
 
 
 @part
 def _step(guards, hits, size, wanted, first):
     # The compiler makes vectors of these loops.
-    mask = wrapped_product(wanted, ONES)
+    mask = wrapped_product(wanted, v.ONES)
     if first:
         for k in range((size + 7) >> 3):
-            store_word(hits, k, ones(load_word(guards, k) & mask))
+            v.store_word(hits, k, v.ones(v.load_word(guards, k) & mask))
     else:
         for k in range((size + 7) >> 3):
-            store_word(hits, k, load_word(hits, k) & ones(load_word(guards, k) & mask))
+            v.store_word(hits, k, v.load_word(hits, k) & v.ones(v.load_word(guards, k) & mask))

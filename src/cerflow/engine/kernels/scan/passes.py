@@ -8,9 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, pointer_to
-from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
-from cerflow.engine.kernels.scan.values import load_int, load_small, load_word, store_word
+from cerflow.engine.kernels.scan.texts import entry_of, short_entry
+from cerflow.engine.kernels.scan.values import load_int, load_small, load_word, start_of, store_word
 from cerflow.engine.scan import layout
 
 
@@ -37,16 +36,12 @@ def _pass(entry_at, name):
 
     def run(s, t, count):
         texts, control = s.texts, s.control
-        # Addresses, as array accesses look for negative indices; and read before anything is written.
-        nodes, following = address_of(pointer_to(s.nodes, 0)), address_of(pointer_to(s.next, 0))
-        chosen, at = address_of(pointer_to(s.chosen, 0)), address_of(pointer_to(s.at, 0))
+        # Read before anything is written.
+        nodes, following = start_of(s.nodes), start_of(s.next)
+        chosen, at = start_of(s.chosen), start_of(s.at)
         classes, data, offset = texts[t, layout.T_CLASSES], texts[t, layout.T_DATA], texts[t, layout.T_OFFSET]
-        letters, size, slots, mask = (
-            texts[t, layout.T_BYTES],
-            texts[t, layout.T_SIZE],
-            texts[t, layout.T_SLOTS],
-            texts[t, layout.T_MASK],
-        )
+        letters, size = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE]
+        slots, mask = texts[t, layout.T_SLOTS], texts[t, layout.T_MASK]
         room = texts[t, layout.T_ROOM]
         kept = np.int64(0)
         for k in range(count):
@@ -93,19 +88,8 @@ def _text(texts, t, row, data, at, letters, size, slots, mask, room):
     """The entry of a text of at most eight bytes, if it is where it is first looked for."""
     start = load_int(data, at)
     length = load_int(data, at + 1) - start
-    if length <= 8 and start + 8 <= size:
-        head = load_word(letters + start, 0)
-        if length < 8:
-            head &= (np.int64(1) << 8 * length) - 1
-        h = mixed(np.uint64(length), head)
-        slot = slots + 8 * layout.SLOT_WORDS * (np.int64(h >> SHIFT) & mask)
-        if (
-            load_word(slot, layout.S_WORD) == head
-            and load_word(slot, layout.S_LENGTH) == length
-            and load_word(slot, layout.S_ENTRY) > 0
-        ):
-            return load_word(slot, layout.S_ENTRY)
-    return entry_of(texts, t, row)
+    entry = short_entry(letters, size, (slots, mask), start, length)
+    return entry if entry > 0 else entry_of(texts, t, row)
 
 
 @inlined

@@ -7,24 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.scan.arrays import scan_at
 from cerflow.engine.kernels.scan.texts import entry_of
-from cerflow.engine.kernels.scan.values import truth_of, word_of
+from cerflow.engine.kernels.scan.values import scan_at, truth_of, word_of
 from cerflow.engine.kernels.step.bytecode import binary, unary
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, NULL
 from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
-from cerflow.engine.scan.layout import (
-    C_CONDITION,
-    C_FACTOR,
-    C_LAYOUT,
-    FIRST,
-    NO_CLASS,
-    NO_ROOM,
-    T_JUDGED,
-    TEXT,
-    TRUTH,
-    UNJUDGED,
-)
+from cerflow.engine.scan import layout
 
 
 def compute(address, start, stop, row):
@@ -36,16 +24,16 @@ def compute(address, start, stop, row):
         opcode = s.code[at, CODE_OPCODE]
         argument = s.code[at, CODE_ARGUMENT]
         if opcode == COLUMN:
-            if s.columns[argument, C_LAYOUT] == TRUTH:
-                t = s.columns[argument, C_FACTOR]
+            if s.columns[argument, layout.C_LAYOUT] == layout.TRUTH:
+                t = s.columns[argument, layout.C_FACTOR]
                 entry = entry_of(s.texts, t, row)
-                if 0 <= entry < s.texts[t, T_JUDGED]:
-                    stack[top] = truth_of(s.texts, t, entry, s.columns[argument, C_CONDITION])
+                if 0 <= entry < s.texts[t, layout.T_JUDGED]:
+                    stack[top] = truth_of(s.texts, t, entry, s.columns[argument, layout.C_CONDITION])
                 else:
-                    s.control[TEXT], s.control[UNJUDGED] = t, NO_ROOM if entry < 0 else NO_CLASS
-                    stack[top] = NULL
+                    s.control[layout.UNJUDGED] = layout.NO_ROOM if entry < 0 else layout.NO_CLASS
+                    s.control[layout.TEXT], stack[top] = t, NULL
             else:
-                stack[top] = word_of(s.columns, np.int64(argument), row, s.control[FIRST])
+                stack[top] = word_of(s.columns, np.int64(argument), row, s.control[layout.FIRST])
             top += 1
         elif opcode == CONSTANT:
             stack[top] = s.constants[argument]

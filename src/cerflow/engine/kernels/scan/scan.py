@@ -7,24 +7,12 @@ import math
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, bits_of, call, events_at, pointer_to
-from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, events_at
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
 from cerflow.engine.kernels.scan.passes import pass_of_text
 from cerflow.engine.kernels.scan.texts import entry_of
-from cerflow.engine.kernels.scan.values import (
-    NAN,
-    load_byte,
-    load_word,
-    locate,
-    ones,
-    packed,
-    store_word,
-    trailing_zeros,
-    word_of,
-    words_at_once,
-)
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
 
@@ -35,9 +23,9 @@ def scan(address, batch, end):
 
     Where it stops it has done nothing for the row yet, and goes on from there.
     """
-    s = scan_at(address)
+    s = v.scan_at(address)
     control = s.control
-    locate(s.columns, s.texts, batch)
+    v.locate(s.columns, s.texts, batch)
     begin = control[layout.ROW]
     # A stretch is read again if something is unknown in it.
     while begin < end:
@@ -96,9 +84,9 @@ def scan(address, batch, end):
 def _marked(s, begin, count, address):
     """Choose of ``count`` rows those for which a guard may hold; returns as `pass_of_text`."""
     guards, chosen, at = (
-        address_of(pointer_to(s.guards, 0)),
-        address_of(pointer_to(s.chosen, 0)),
-        address_of(pointer_to(s.at, 0)),
+        v.start_of(s.guards),
+        v.start_of(s.chosen),
+        v.start_of(s.at),
     )
     looked_ahead = s.control[layout.LOOKED_AHEAD] == 1
     if looked_ahead:
@@ -107,7 +95,7 @@ def _marked(s, begin, count, address):
         reason = mark_block(s, begin, count, guards, np.int64(0), False, address)
         if reason != layout.SCANNED:
             return np.int64(-reason)
-    root, led = s.control[layout.ROOT], address_of(pointer_to(s.led, 0))
+    root, led = s.control[layout.ROOT], v.start_of(s.led)
     # Elsewhere the bytes may only say which rows are chosen.
     decided = s.control[layout.MARKS] == layout.DECIDED
     kept = np.int64(0)
@@ -115,14 +103,14 @@ def _marked(s, begin, count, address):
     for k in range(0, count, 64):
         left = np.int64(0)
         for j in range(8):
-            left |= packed(ones(load_word(guards + k, j))) << 8 * j
+            left |= v.packed(v.ones(v.load_word(guards + k, j))) << 8 * j
         if count - k < 64:
             left &= (np.int64(1) << count - k) - 1
         while left != 0:
-            row = k + trailing_zeros(left)
-            to = load_word(led, load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
-            store_word(chosen, kept, begin + row)
-            store_word(at, kept, root if to == layout.UNKNOWN else to)
+            row = k + v.trailing_zeros(left)
+            to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
+            v.store_word(chosen, kept, begin + row)
+            v.store_word(at, kept, root if to == layout.UNKNOWN else to)
             unknown |= np.int64(to == layout.UNKNOWN)
             kept += 1
             left &= left - 1
@@ -200,7 +188,7 @@ def write_event(s, row, signature, left_out, address):
         if s.texts[t, layout.T_WIDTH] > 0:
             # Values may ask what a condition says of the text.
             entry = entry_of(s.texts, t, row)
-            if entry < 0 or load_word(s.texts[t, layout.T_CLASSES], entry) < 0:
+            if entry < 0 or v.load_word(s.texts[t, layout.T_CLASSES], entry) < 0:
                 control[layout.TEXT] = t
                 return layout.NO_ROOM if entry < 0 else layout.NO_CLASS
     begun = np.int64(0)
@@ -217,7 +205,7 @@ def write_event(s, row, signature, left_out, address):
             if entry < 0:
                 control[layout.TEXT] = column
                 return layout.NO_ROOM
-            word = load_word(s.texts[column, layout.T_CODES], entry)
+            word = v.load_word(s.texts[column, layout.T_CODES], entry)
             if word == -1:
                 s.fixes[fixes, layout.X_TEXT] = column
                 s.fixes[fixes, layout.X_ENTRY] = entry
@@ -225,15 +213,7 @@ def write_event(s, row, signature, left_out, address):
                 s.fixes[fixes, layout.X_EVENT] = n
                 fixes += 1
         else:
-            word = np.int64(NULL)
-            if column >= 0:
-                word = word_of(s.columns, column, row, control[layout.FIRST])
-            elif form != layout.AS_NULL:
-                word = call(
-                    control[layout.PROGRAMS],
-                    (address, s.outputs[o, layout.O_CODE], s.outputs[o, layout.O_CODE_END], row),
-                )
-            word = formed(word, form, s.outputs[o, layout.O_SIZE])
+            word = formed(value_of(s, s.outputs[o], row, address), form, s.outputs[o, layout.O_SIZE])
         if to == layout.TO_COLUMNS:
             events.columns[n, place] = word
         elif to == layout.TO_MEASURE:
@@ -258,7 +238,7 @@ def write_event(s, row, signature, left_out, address):
 @kernel
 def write_candidates(address):
     """Write the candidate events; returns what stopped it, as ``scan`` does."""
-    s = scan_at(address)
+    s = v.scan_at(address)
     for k in range(s.control[layout.WRITTEN], s.control[layout.CANDIDATES]):
         row, signature, left_out = s.candidates[k]
         reason = write_event(s, row, signature, left_out, address)
@@ -275,13 +255,22 @@ def output_words(s, output):
     ``s`` are the arrays of the scan.
     """
     plain = output[layout.O_FORM] == layout.AS_INT and output[layout.O_COLUMN] >= 0
-    return words_at_once(s.columns, output[layout.O_COLUMN]) if plain else np.int64(0)
+    return v.words_at_once(s.columns, output[layout.O_COLUMN]) if plain else np.int64(0)
+
+
+@inlined
+def value_of(s, output, row, address):
+    """The value of an ``output`` that is no text, for a ``row``; ``s`` are the arrays of the scan at ``address``."""
+    start, stop = output[layout.O_CODE], output[layout.O_CODE_END]
+    if output[layout.O_COLUMN] >= 0:
+        return v.word_of(s.columns, output[layout.O_COLUMN], row, s.control[layout.FIRST])
+    return call(s.control[layout.PROGRAMS], (address, start, stop, row)) if start < stop else np.int64(NULL)
 
 
 @inlined
 def is_missing(word, form):
     """Whether a ``word`` in the ``form`` of its column is null."""
-    return word == NAN if form == layout.AS_FLOAT else word == NULL
+    return word == v.NAN if form == layout.AS_FLOAT else word == NULL
 
 
 @part
@@ -294,7 +283,7 @@ def formed(word, form, size):
     x = as_float(word)
     if form == layout.AS_FLOAT:
         # One bit pattern for zero, and one for null.
-        return np.int64(NAN) if math.isnan(x) else bits_of(x + 0.0)
+        return np.int64(v.NAN) if math.isnan(x) else bits_of(x + 0.0)
     if math.isnan(x):
         return np.int64(NULL)
     return _order(x) if form == layout.AS_ORDER else _edge(x, as_float(size))

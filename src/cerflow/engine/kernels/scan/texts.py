@@ -5,16 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.scan.values import (
-    has_bit,
-    integer,
-    load_byte,
-    load_int,
-    load_word,
-    store_byte,
-    store_word,
-    text_offset,
-)
+from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -25,10 +16,10 @@ SHIFT = np.uint64(32)
 def eight_bytes(data, left):
     """The first eight bytes at an address, or as many as are ``left``, then zeros."""
     if left >= 8:
-        return load_word(data, 0)
+        return v.load_word(data, 0)
     word = np.uint64(0)
     for k in range(left):
-        word |= np.uint64(load_byte(data, k)) << np.uint64(8 * k)
+        word |= np.uint64(v.load_byte(data, k)) << np.uint64(8 * k)
     return np.int64(word)
 
 
@@ -37,7 +28,7 @@ def _head(texts, t, start, length):
     """The first eight bytes of a text, or zeros behind it."""
     begin = texts[t, layout.T_BYTES] + start
     if length < 8 and start + 8 <= texts[t, layout.T_SIZE]:
-        return load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
+        return v.load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
     return eight_bytes(begin, length)
 
 
@@ -53,7 +44,7 @@ def _hash(begin, length, head):
     h = mixed(np.uint64(length), head)
     for k in range(8, length, 8):
         # The last eight bytes may have been read in part.
-        h = mixed(h, load_word(begin + min(k, length - 8), 0))
+        h = mixed(h, v.load_word(begin + min(k, length - 8), 0))
     return h
 
 
@@ -61,13 +52,31 @@ def _hash(begin, length, head):
 def _known(texts, t, row):
     """The entry of null or of an index of a dictionary; -1 for other texts."""
     at = texts[t, layout.T_OFFSET] + row
-    if texts[t, layout.T_VALID] != 0 and not has_bit(texts[t, layout.T_VALID], at):
+    if texts[t, layout.T_VALID] != 0 and not v.has_bit(texts[t, layout.T_VALID], at):
         return np.int64(0)
     if texts[t, layout.T_LAYOUT] >= layout.TEXT32:
         return np.int64(-1)
-    entry = 1 + integer(texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], at)
+    entry = 1 + v.integer(texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], at)
     # Nothing promises that indices are in their dictionary.
     return entry if np.uint64(entry) < np.uint64(texts[t, layout.T_ROOM]) else np.int64(0)
+
+
+@inlined
+def short_entry(letters, size, table, start, length):
+    """The entry of a text of at most eight bytes, if it is where it is first looked for; or else 0.
+
+    ``letters`` are the bytes of a column, ``size`` of them, and ``table`` are its slots and their mask. The text begins
+    at ``start`` and has this ``length``.
+    """
+    if length > 8 or start + 8 > size:
+        return np.int64(0)
+    head = v.load_word(letters + start, 0)
+    if length < 8:
+        head &= (np.int64(1) << 8 * length) - 1
+    slots, mask = table
+    slot = slots + 8 * layout.SLOT_WORDS * (np.int64(mixed(np.uint64(length), head) >> SHIFT) & mask)
+    same = v.load_word(slot, layout.S_WORD) == head and v.load_word(slot, layout.S_LENGTH) == length
+    return v.load_word(slot, layout.S_ENTRY) if same else np.int64(0)
 
 
 @part
@@ -77,8 +86,8 @@ def hash_of_text(texts, t, row):
     if entry >= 0:
         return entry
     at = texts[t, layout.T_OFFSET] + row
-    start = text_offset(texts, t, at)
-    length = text_offset(texts, t, at + 1) - start
+    start = v.text_offset(texts, t, at)
+    length = v.text_offset(texts, t, at + 1) - start
     return np.int64(_hash(texts[t, layout.T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
 
 
@@ -89,11 +98,11 @@ def entry_of(texts, t, row):
     if entry >= 0:
         return entry
     at = texts[t, layout.T_OFFSET] + row
-    start = text_offset(texts, t, at)
-    length = text_offset(texts, t, at + 1) - start
+    start = v.text_offset(texts, t, at)
+    length = v.text_offset(texts, t, at + 1) - start
     begin = texts[t, layout.T_BYTES] + start
     word, slot = _searched(begin, length, _head(texts, t, start, length), _table(texts, t))
-    entry = load_word(slot, layout.S_ENTRY)
+    entry = v.load_word(slot, layout.S_ENTRY)
     return entry if entry > 0 else _new_entry(texts, t, row, begin, length, word, slot)
 
 
@@ -109,14 +118,14 @@ def entries_of(texts, t, begin, count, entries):
     plain = texts[t, layout.T_VALID] == 0 and texts[t, layout.T_LAYOUT] == layout.TEXT32
     for k in range(count):
         entry = np.int64(0)
-        start = load_int(data, at + k) if plain else size
+        start = v.load_int(data, at + k) if plain else size
         if start + 8 <= size:
-            length = load_int(data, at + k + 1) - start
-            head = load_word(letters + start, 0)
+            length = v.load_int(data, at + k + 1) - start
+            head = v.load_word(letters + start, 0)
             if length < 8:
                 head &= (np.int64(1) << 8 * length) - 1
             _, slot = _searched(letters + start, length, head, table)
-            entry = load_word(slot, layout.S_ENTRY)
+            entry = v.load_word(slot, layout.S_ENTRY)
         if entry == 0:
             entry = entry_of(texts, t, begin + k)
             if entry < 0:
@@ -143,11 +152,11 @@ def _searched(begin, length, head, table):
     # Half of the table is free.
     while True:
         slot = slots + 8 * layout.SLOT_WORDS * number
-        entry = load_word(slot, layout.S_ENTRY)
+        entry = v.load_word(slot, layout.S_ENTRY)
         if entry == 0:
             return word, slot
-        if load_word(slot, layout.S_WORD) == word and load_word(slot, layout.S_LENGTH) == length:
-            other = kept + load_word(places, 2 * entry)
+        if v.load_word(slot, layout.S_WORD) == word and v.load_word(slot, layout.S_LENGTH) == length:
+            other = kept + v.load_word(places, 2 * entry)
             k = np.int64(0 if length > 8 else 8)
             while k < length and _same_bytes(begin, other, min(k, length - 8)):
                 k += 8
@@ -158,7 +167,7 @@ def _searched(begin, length, head, table):
 
 @inlined
 def _same_bytes(one, other, at):
-    return load_word(one + at, 0) == load_word(other + at, 0)
+    return v.load_word(one + at, 0) == v.load_word(other + at, 0)
 
 
 @part
@@ -171,13 +180,13 @@ def _new_entry(texts, t, row, begin, length, word, slot):
         or kept + length > texts[t, layout.T_LIMIT]
     ):
         return np.int64(-1)
-    store_word(slot, layout.S_WORD, word)
-    store_word(slot, layout.S_LENGTH, length)
-    store_word(slot, layout.S_ENTRY, entry)
+    v.store_word(slot, layout.S_WORD, word)
+    v.store_word(slot, layout.S_LENGTH, length)
+    v.store_word(slot, layout.S_ENTRY, entry)
     for k in range(length):
-        store_byte(texts[t, layout.T_KEPT], kept + k, load_byte(begin, k))
-    store_word(texts[t, layout.T_ENTRIES], 2 * entry, kept)
-    store_word(texts[t, layout.T_ENTRIES], 2 * entry + 1, np.int64(row))
+        v.store_byte(texts[t, layout.T_KEPT], kept + k, v.load_byte(begin, k))
+    v.store_word(texts[t, layout.T_ENTRIES], 2 * entry, kept)
+    v.store_word(texts[t, layout.T_ENTRIES], 2 * entry + 1, np.int64(row))
     texts[t, layout.T_COUNT] += 1
     texts[t, layout.T_USED] += length
     return entry

@@ -6,11 +6,13 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, kernel, part, types
-from cerflow.engine.kernels.base.shared_arrays import bits_of
-from cerflow.engine.kernels.scan.arrays import scan_at
+from cerflow.engine.kernels.base.shared_arrays import address_of, bits_of, group_at, pointer_to
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.layout import ScanArrays
 
+#: The arrays of a scan, by the address of its words.
+scan_at = group_at(ScanArrays)
 #: The bits of NaN, which is null.
 NAN = 0x7FF8000000000000
 #: The lowest bit of each byte of a word.
@@ -41,48 +43,51 @@ def _reader(bits, *, signed=True, floating=False):
     return load
 
 
-_INT8, _INT16, _INT32 = (_reader(bits) for bits in (8, 16, 32))
-_UINT8, _UINT16, _UINT32 = (_reader(bits, signed=False) for bits in (8, 16, 32))
-_FLOAT32 = _reader(32, floating=True)
-load_word = _reader(64)
-load_byte = _UINT8
-load_small = _INT8
-load_int = _INT32
-load_unsigned = _UINT32
+load_small, _load_short, load_int, load_word = (_reader(bits) for bits in (8, 16, 32, 64))
+load_byte, _load_unsigned_short, load_unsigned = (_reader(bits, signed=False) for bits in (8, 16, 32))
+_load_float = _reader(32, floating=True)
 
 
-@intrinsic
-def store_word(_, address, index, value):
-    """Write a word at an address."""
+def _writer(bits):
+    """Writes the lowest bits of a word as number ``index`` of the elements at an address."""
 
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]), align=1)
-        return context.get_dummy_value()
+    @intrinsic
+    def store(_, address, index, value):
+        def generate(context, builder, signature, arguments):
+            pointer = builder.gep(builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()), [arguments[1]])
+            value = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
+            builder.store(value, pointer, align=1)
+            return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64), generate
+        return types.void(types.int64, types.int64, types.int64), generate
 
-
-@intrinsic
-def store_byte(_, address, index, value):
-    """Write a byte at an address."""
-
-    def generate(context, builder, signature, arguments):
-        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-        builder.store(builder.trunc(arguments[2], ir.IntType(8)), builder.gep(pointer, [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, types.int64), generate
+    return store
 
 
-@intrinsic
-def trailing_zeros(_, word):
-    """How many bits are zero below the lowest one that is not; the word is not zero."""
+store_word, store_byte = _writer(64), _writer(8)
 
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
-    return types.int64(types.int64), generate
+def _zeros(instruction):
+    """Counts the bits that are zero on one side of a word that is not zero."""
+
+    @intrinsic
+    def count(_, word):
+        def generate(context, builder, signature, arguments):
+            return getattr(builder, instruction)(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.int64(types.int64), generate
+
+    return count
+
+
+#: How many bits are zero below the lowest one that is not, and above the highest one.
+trailing_zeros, leading_zeros = _zeros("cttz"), _zeros("ctlz")
+
+
+@inlined
+def start_of(array):
+    """The address of the elements of an ``array``; reads by addresses do not look for negative indices."""
+    return address_of(pointer_to(array, 0))
 
 
 @inlined
@@ -110,20 +115,10 @@ def packed(eight):
     return np.int64((np.uint64(eight) * np.uint64(0x0102040810204080)) >> np.uint64(56))
 
 
-@intrinsic
-def leading_zeros(_, word):
-    """How many bits are zero above the highest one that is not; the word is not zero."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.int64), generate
-
-
 @inlined
 def has_bit(data, at):
     """Whether a bit is set."""
-    return _UINT8(data, at >> 3) >> (at & 7) & 1 == 1
+    return load_byte(data, at >> 3) >> (at & 7) & 1 == 1
 
 
 @inlined
@@ -132,19 +127,19 @@ def integer(kind, data, at):
     if kind == layout.INT64:
         return load_word(data, at)
     if kind == layout.INT32:
-        return _INT32(data, at)
+        return load_int(data, at)
     if kind == layout.INT8:
-        return _INT8(data, at)
+        return load_small(data, at)
     if kind == layout.INT16:
-        return _INT16(data, at)
+        return _load_short(data, at)
     if kind == layout.BOOLEAN:
         return np.int64(has_bit(data, at))
     if kind == layout.UINT8:
-        return _UINT8(data, at)
+        return load_byte(data, at)
     if kind == layout.UINT16:
-        return _UINT16(data, at)
+        return _load_unsigned_short(data, at)
     if kind == layout.UINT32:
-        return _UINT32(data, at)
+        return load_unsigned(data, at)
     return load_word(data, at)
 
 
@@ -166,7 +161,7 @@ def word_of(columns, c, row, first):
         if kind == layout.FLOAT64:
             return load_word(data, at)
         if kind == layout.FLOAT32:
-            return _FLOAT32(data, at)
+            return _load_float(data, at)
         if kind == layout.DECIMAL:
             value = load_word(data, 2 * at)
             # Both are exact as floats, so the quotient is the nearest one.
@@ -261,7 +256,7 @@ def text_offset(texts, t, at):
     """Where a text begins."""
     if texts[t, layout.T_LAYOUT] == layout.TEXT64:
         return load_word(texts[t, layout.T_DATA], at)
-    return _INT32(texts[t, layout.T_DATA], at)
+    return load_int(texts[t, layout.T_DATA], at)
 
 
 @inlined
