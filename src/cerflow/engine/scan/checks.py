@@ -13,7 +13,7 @@ from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.table import all_valid
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.columns import ExportedBatch, layout_of, layout_of_text
+from cerflow.engine.scan.columns import ExportedBatch, column_row, layout_of, layout_of_text
 from cerflow.engine.scan.first_arrays import no_arrays
 
 
@@ -91,10 +91,7 @@ def _row(schema: Schema, name: str, kind: int, most: int = 0) -> tuple[list[int]
         found = found if index is None else (index, 1)
     if found is None or found[0] == layout.DECIMAL:
         return None
-    column = [0] * layout.COLUMN_WORDS
-    column[layout.C_CHILD] = schema.columns.names.index(name)
-    column[layout.C_LAYOUT], column[layout.C_FACTOR] = found
-    if pa.types.is_duration(data_type):
-        column[layout.C_FACTOR] = 1
-    column[layout.C_FLOAT] = schema.kind(name) is ValueKind.FLOAT
-    return [kind, 0, 0, most], column
+    how, factor = found
+    floating, child = schema.kind(name) is ValueKind.FLOAT, schema.columns.names.index(name)
+    factor = 1 if pa.types.is_duration(data_type) else factor
+    return [kind, 0, 0, most], column_row(how, factor, floating=floating, child=child)

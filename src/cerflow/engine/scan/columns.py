@@ -68,6 +68,11 @@ def layout_of_text(data_type: pa.DataType) -> int | None:
     return found if found in (layout.TEXT32, layout.TEXT64) else None
 
 
+def column_row(kind: int, factor: int, *, floating: bool = False, condition: int = 0, child: int = 0) -> list[int]:
+    """A row of `ScanArrays.columns`; ``kind`` and ``factor`` are as from `layout_of`."""
+    return [child, kind, factor, floating, condition, 0, 0, 0]
+
+
 class ExportedBatch:
     """A batch at an ``address``, as an array of Arrow's C data interface; it is there as long as this is."""
 

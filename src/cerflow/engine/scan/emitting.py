@@ -11,7 +11,7 @@ from cerflow.engine.evaluate.binding import Call, CallOfSet
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.columns import layout_of, layout_of_text
+from cerflow.engine.scan.columns import column_row, layout_of, layout_of_text
 from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import EventColumn, Instructions
 from cerflow.language import condition as c
@@ -85,64 +85,49 @@ class ScannedColumns(Instructions):
         """The number of the column that holds an attribute, a position, a time, or precomputed conditions."""
         key = EventColumn(expression, as_float)
         if key not in self._numbers:
-            row = self._row(expression, as_float)
-            self._numbers[key] = len(self.rows)
-            self.rows.append(row)
+            self._numbers[key] = self._added(*self._row(expression, as_float))
         return self._numbers[key]
-
-    def _truth(self, condition: c.Condition) -> list[int]:
-        name = self.text_of(condition)
-        assert name is not None
-        text = self.text(name)
-        self.conditions[text].append(condition)
-        self.attributes.append(None)
-        row = [0] * layout.COLUMN_WORDS
-        row[layout.C_LAYOUT] = layout.TRUTH
-        row[layout.C_FACTOR], row[layout.C_CONDITION] = text, len(self.conditions[text]) - 1
-        return row
 
     def counted(self) -> int:
         """The number of the column that counts the events as they come."""
-        return self._added(None, layout.POSITION)
+        return self._added(None, column_row(layout.POSITION, 1))
 
     def given(self, name: str) -> int:
         """The number of a column of small integers that comes beside those of the schema."""
-        return self._added(name, layout.INT8)
+        return self._added(name, column_row(layout.INT8, 1))
 
-    def _added(self, name: str | None, kind: int) -> int:
-        row = [0] * layout.COLUMN_WORDS
-        row[layout.C_LAYOUT], row[layout.C_FACTOR] = kind, 1
+    def _added(self, name: str | None, row: list[int]) -> int:
         self.attributes.append(name)
         self.rows.append(row)
         return len(self.rows) - 1
 
-    def _row(self, expression: c.Expression, as_float: bool) -> list[int]:
+    def _row(self, expression: c.Expression, as_float: bool) -> tuple[str | None, list[int]]:
+        """The column of the batch that an expression reads, if any, and the row that says how."""
         name: str | None = None
         condition = 0
         match expression:
             case c.TruthValue(Precomputed(number)):
                 name, condition = PRECOMPUTED, number + 1
             case c.TruthValue(of_text):
-                return self._truth(of_text)
+                read = self.text_of(of_text)
+                assert read is not None
+                text = self.text(read)
+                self.conditions[text].append(of_text)
+                return None, column_row(layout.TRUTH, text, condition=len(self.conditions[text]) - 1)
             case c.Attribute():
                 name = self.schema.column(expression.name)
             case c.Function("time") if self.schema.time is not None:
                 name = self.schema.time
             case c.Function():
                 name = self.position
-        row = [0] * layout.COLUMN_WORDS
-        row[layout.C_FLOAT] = as_float or (name is not None and self.schema.kind(name) is ValueKind.FLOAT)
-        row[layout.C_CONDITION] = condition
         if name is None:
-            row[layout.C_LAYOUT] = layout.POSITION
-        else:
-            data_type = self.schema.columns.field(name).type
-            found = layout_of(data_type, self.unit)
-            if found is None:
-                raise InexpressibleError(f"the column '{name}' of type {data_type}")
-            row[layout.C_LAYOUT], row[layout.C_FACTOR] = found
-        self.attributes.append(name)
-        return row
+            return None, column_row(layout.POSITION, 0, floating=as_float)
+        data_type = self.schema.columns.field(name).type
+        found = layout_of(data_type, self.unit)
+        if found is None:
+            raise InexpressibleError(f"the column '{name}' of type {data_type}")
+        floating = as_float or self.schema.kind(name) is ValueKind.FLOAT
+        return name, column_row(*found, floating=floating, condition=condition)
 
 
 class ScanEmitter(Emitter):

@@ -143,12 +143,12 @@ class _ProgramCompiler:
             computed |= dict.fromkeys(evaluation.by_string[name] if reason else (), reason)
         for number in evaluation.others:
             test = self._plain(self.tables.tests[number])
-            row, reason = self._tried(lambda test=test: self._test(test))  # type: ignore[misc]
-            if row is None:
+            found, reason = self._tried(lambda test=test: (self._check(test), self._test(test)))  # type: ignore[misc]
+            if found is None:
                 computed[number] = reason
                 continue
-            tests[number] = row
-            for name in self._texts_in(test):
+            texts_read, tests[number] = found
+            for name in texts_read:
                 readers.setdefault(name, set()).add(number)
         for number in computed:
             column = self.to.given(computed_column(number))
@@ -258,7 +258,6 @@ class _ProgramCompiler:
 
     def _test(self, test: c.Condition) -> list[int]:
         """A row of `ScanArrays.tests`."""
-        self._check(test)
         if isinstance(test, c.IsNull) and isinstance(test.operand, c.Attribute):
             is_float = self.to.kind(test.operand) is ValueKind.FLOAT
             kind = layout.NULL_FLOAT if is_float else layout.NULL_INT
@@ -294,14 +293,17 @@ class _ProgramCompiler:
             raise InexpressibleError(error.reason) from None
         return start, len(self.to.code)
 
-    def _check(self, tree: Node) -> None:
-        """See to it that programs can compute a tree."""
+    def _check(self, tree: Node) -> set[str]:
+        """See to it that programs can compute a tree; returns the columns of text whose conditions it reads."""
         if calls_in(tree):
             raise InexpressibleError("a predicate")
+        texts: set[str] = set()
         pending: list[Node] = [tree]
         while pending:
             current = pending.pop()
-            if self.to.text_of(current) is not None:
+            text = self.to.text_of(current)
+            if text is not None:
+                texts.add(text)
                 continue
             pending += current.children
             unknown = isinstance(current, c.Function) and current.name not in _FUNCTIONS
@@ -311,19 +313,7 @@ class _ProgramCompiler:
                 kind = self.schema.kind(self.schema.column(current.name))
                 if kind.coded or kind is ValueKind.OTHER:
                     raise InexpressibleError(f"the {kind} '{current.name}' beside other values")
-
-    def _texts_in(self, test: c.Condition) -> set[str]:
-        """The columns of text whose conditions a program reads."""
-        found: set[str] = set()
-        pending: list[Node] = [test]
-        while pending:
-            current = pending.pop()
-            name = self.to.text_of(current)
-            if name is None:
-                pending += current.children
-            else:
-                found.add(name)
-        return found
+        return texts
 
     # -- what is written -----------------------------------------------------------------------------------------
 
