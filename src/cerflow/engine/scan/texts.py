@@ -6,7 +6,7 @@ texts get entries in a hash table that kernels fill.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 
 import numpy as np
@@ -51,12 +51,10 @@ class TextEntries:
         self._last = last
         #: The guards that the texts of each class leave possible.
         self._left: list[int] = []
-        self._texts: list[str | None] = [None]
         self._dictionary: pa.Array | None = None
         self._bytes = _BYTES
         self._singled: IntRows = np.zeros((0, 2), np.int64)
-        self._make_room(_ENTRIES)
-        self._judge()
+        self._begin(_ENTRIES)
 
     def fresh(self, words: Ints, strings: Strings) -> TextEntries:
         """The same entries for a recogniser with its own ``words``, a copy of these, and ``strings``."""
@@ -72,13 +70,14 @@ class TextEntries:
 
     # -- room ----------------------------------------------------------------------------------------------------
 
-    def _make_room(self, entries: int) -> None:
-        """Begin again with room for this many entries."""
+    def _begin(self, entries: int, texts: Iterable[str] = ()) -> None:
+        """Begin again with null and these ``texts``, and room for this many entries."""
         words = self._words
+        self._texts: list[str | None] = [None, *texts]
         self._codes: Ints = np.full(entries, _UNKNOWN, np.int64)
         self._codes[0] = NULL
         self._classes: Ints = np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64)
-        words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1
+        words[layout.T_ROOM], words[layout.T_COUNT] = entries, len(self._texts)
         if self._guards_left is not None:
             self._guards: Bytes = np.zeros(entries, np.uint8)
             words[layout.T_SINGLES] = -1
@@ -89,6 +88,7 @@ class TextEntries:
             words[layout.T_MASK] = len(self._slots) - 1
             words[layout.T_USED], words[layout.T_LIMIT] = 0, self._bytes
         self._show()
+        self._judge()
 
     def _show(self) -> None:
         """Let kernels know where arrays are."""
@@ -109,9 +109,7 @@ class TextEntries:
         else:
             # There must be room for all texts of a block, as it is read again from its beginning.
             entries = max(min(entries * _LARGER, limits.SCAN_TEXTS), 4 * layout.BLOCK)
-        self._texts = [None]
-        self._make_room(entries)
-        self._judge()
+        self._begin(entries)
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -122,20 +120,16 @@ class TextEntries:
     def set_layout(self, kind: int) -> None:
         """Take the entries from batches with this layout of texts, as in `ScanArrays.texts`."""
         if kind != self._words[layout.T_LAYOUT]:
-            self._dictionary, self._texts = None, [None]
+            self._dictionary = None
             self._words[layout.T_LAYOUT], self._words[layout.T_HELD] = kind, -1
-            self._make_room(_ENTRIES)
-            self._judge()
+            self._begin(_ENTRIES)
 
     def use_dictionary(self, batch: pa.RecordBatch) -> None:
         """Take the entries from the dictionary that the column has in a batch."""
         dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
         if self._dictionary is None or not dictionary.equals(self._dictionary):
             self._dictionary, self._words[layout.T_HELD] = None, -1
-            self._texts = [None, *dictionary.to_pylist()]
-            self._make_room(len(self._texts))
-            self._words[layout.T_COUNT] = len(self._texts)
-            self._judge()
+            self._begin(1 + len(dictionary), dictionary.to_pylist())
         # As long as it is held, no other one is at its place.
         self._dictionary = dictionary
         places = [0 if buffer is None else buffer.address for buffer in dictionary.buffers()[:3]]
@@ -174,8 +168,8 @@ class TextEntries:
                     ],
                     np.int64,
                 )
-                self._words[layout.T_TRUTHS] = self._truth_values.ctypes.data
                 self._words[layout.T_WIDTH] = len(self._truths)
+                self._show()
 
     def _single_out(self) -> None:
         """Find the few texts that leave other guards possible than all others, if it is known that these are few."""
@@ -204,8 +198,8 @@ class TextEntries:
             # No index is -1, and no key.
             self._singled = np.full((layout.SINGLES, 2), (-1, others), np.int64)
             self._singled[: len(apart)] = np.array(apart, np.int64).reshape(-1, 2)
-            words[layout.T_SINGLED], words[layout.T_OTHERS] = self._singled.ctypes.data, others
-            words[layout.T_SINGLES] = len(apart)
+            words[layout.T_SINGLES], words[layout.T_OTHERS] = len(apart), others
+            self._show()
 
     def _guards_of(self, texts: Sequence[str | None]) -> list[int]:
         """The guards that texts leave possible."""
