@@ -48,7 +48,8 @@ class StoredEvents:
 
     @cached_property
     def _starts(self) -> Ints:
-        return np.array([p[0] for p in self._positions], np.int64)
+        latest = [] if self._latest is None else self._latest.positions[:1]
+        return np.array([*(p[0] for p in self._positions), *latest], np.int64)
 
     @property
     def positions(self) -> Ints:
@@ -64,21 +65,27 @@ class StoredEvents:
         """The rows at these positions, which must all be kept; takes time for these rows only."""
         if not len(positions):
             return pa.Table.from_batches([], self.schema)
-        if self._latest is not None:
-            return self._with_latest(positions, self._latest)
-        return self._at(positions)
-
-    def _with_latest(self, positions: Ints, latest: Latest) -> pa.Table:
-        late = positions >= latest.positions[0]
-        if not late.any():
-            return self._at(positions)
-        table = pa.Table.from_batches([latest.rows(positions[late], self.schema)])
-        if late.all():
+        whole = self.in_one_piece(positions)
+        if whole is not None:
+            return pa.Table.from_batches([whole[0].take(array_of_numbers(whole[1]))], self.schema)
+        piece = np.searchsorted(self._starts, positions, side="right") - 1
+        order = np.argsort(piece, kind="stable")
+        found, begins = np.unique(piece[order], return_index=True)
+        bounds = zip(found.tolist(), begins.tolist(), [*begins.tolist()[1:], len(positions)])
+        rows = [self._of_piece(k, positions[order[begin:end]]) for k, begin, end in bounds]
+        table = pa.Table.from_batches(rows, self.schema)
+        if len(rows) == 1:
             return table
-        table = pa.concat_tables([self._at(positions[~late]), table]).unify_dictionaries().combine_chunks()
         back = np.empty(len(positions), np.int64)
-        back[np.argsort(late, kind="stable")] = np.arange(len(positions))
-        return table.take(array_of_numbers(back))
+        back[order] = np.arange(len(positions))
+        table = table if self._latest is None else table.unify_dictionaries()
+        return table.combine_chunks().take(array_of_numbers(back))
+
+    def _of_piece(self, number: int, positions: Ints) -> pa.RecordBatch:
+        """The rows at these positions, which are all in the piece of this number, or among the latest events."""
+        if self._latest is not None and number == len(self._pieces):
+            return self._latest.rows(positions, self.schema)
+        return self._pieces[number].take(array_of_numbers(_rows_at(self._positions[number], positions)))
 
     def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
         """The piece that has all of these positions (at least one), and their rows in it, if there is one."""
@@ -86,24 +93,6 @@ class StoredEvents:
             return None
         first, last = np.searchsorted(self._starts, [positions.min(), positions.max()], side="right").tolist()
         return (self._pieces[first - 1], _rows_at(self._positions[first - 1], positions)) if first == last else None
-
-    def _at(self, positions: Ints) -> pa.Table:
-        whole = self.in_one_piece(positions)
-        if whole is not None:
-            piece, rows_of_all = whole
-            return pa.Table.from_batches([piece.take(array_of_numbers(rows_of_all))], self.schema)
-        piece = np.searchsorted(self._starts, positions, side="right") - 1
-        found = np.unique(piece)
-        order = np.argsort(piece, kind="stable")
-        ends = np.searchsorted(piece[order], found, side="right").tolist()
-        rows = []
-        for k, begin, end in zip(found.tolist(), [0, *ends], ends):
-            wanted = _rows_at(self._positions[k], positions[order[begin:end]])
-            rows.append(self._pieces[k].take(array_of_numbers(wanted)))
-        table = pa.Table.from_batches(rows, self.schema)
-        back = np.empty(len(positions), np.int64)
-        back[order] = np.arange(len(positions))
-        return table.combine_chunks().take(array_of_numbers(back))
 
     def column(self, name: str, positions: Ints) -> pa.Array:
         """A column at these positions, null where the position is negative."""
