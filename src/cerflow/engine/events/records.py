@@ -8,16 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from cerflow.base import limits
+from cerflow.base import arrow_columns, limits
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import (
-    array_of_numbers,
-    nearest_floats,
-    numbers_of,
-    plain_array,
-    truths_of,
-    with_plain_columns,
-)
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError
 from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
@@ -134,8 +126,8 @@ class RecordChecker:
         batch = batch.select(columns.names)
         try:
             if isinstance(batch, pa.Table):
-                batch = one_batch(with_plain_columns(batch, columns))
-            arrays = [plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
+                batch = one_batch(arrow_columns.with_plain_columns(batch, columns))
+            arrays = [arrow_columns.plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
         # Batches whose schemas differ in nullability cannot be joined.
@@ -147,7 +139,7 @@ class RecordChecker:
             return None
         types = rows.column(self.schema.type)
         found: list[tuple[Mask, str | Callable[[int], str]]] = []
-        useless = truths_of(types.is_null()) if types.null_count else np.zeros(len(types), bool)
+        useless = arrow_columns.truths_of(types.is_null()) if types.null_count else np.zeros(len(types), bool)
         found.append((useless, f"no event type in '{self.schema.typed_by or self.schema.type}'"))
         for mask, told in self._unheld(rows):
             found.append((mask, told))
@@ -183,7 +175,7 @@ class RecordChecker:
         values = _numbers(column)
         if self._in_order(column, values):
             return []
-        unknown = truths_of(column.is_null()) if column.null_count else np.zeros(len(column), bool)
+        unknown = arrow_columns.truths_of(column.is_null()) if column.null_count else np.zeros(len(column), bool)
         if values.dtype.kind == "f":
             unknown = unknown | np.isnan(values)
         if not self.in_order:
@@ -228,7 +220,9 @@ class RecordChecker:
             raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
         if callable(self.policy):
             why = [reasons[int(k)] or "" for k in numbers]
-            self.policy(_with_reasons(rows.take(array_of_numbers(numbers)), (self._begin + numbers).tolist(), why))
+            self.policy(
+                _with_reasons(rows.take(arrow_columns.array_of_numbers(numbers)), (self._begin + numbers).tolist(), why)
+            )
         self._at_once += len(numbers)
         self.rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
@@ -286,8 +280,8 @@ def _last(column: pa.Array) -> int | float:
 def _numbers(column: pa.Array) -> Ints | Floats:
     """Times as numbers, with any number for null."""
     if kind_of(column.type) is ValueKind.FLOAT:
-        return nearest_floats(column)
+        return arrow_columns.nearest_floats(column)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))
     # Values that do not fit are refused anyway.
-    return numbers_of(column.cast(pa.int64(), safe=False))
+    return arrow_columns.numbers_of(column.cast(pa.int64(), safe=False))

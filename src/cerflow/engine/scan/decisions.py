@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -48,10 +49,9 @@ class _Knowledge:
         return _Knowledge(satisfied, moves, tuple(waiting))
 
     @property
-    def open(self) -> frozenset[int]:
-        """The tests that still make a difference."""
-        some = [*self.moves, *(needs for loops in self.waiting for needs in loops)]
-        return _NOTHING.union(*some) - self.satisfied
+    def needed(self) -> frozenset[int]:
+        """The tests that moves and loops need: those that do not hold yet still make a difference."""
+        return _NOTHING.union(*self.moves, *chain.from_iterable(self.waiting))
 
 
 @dataclass
@@ -152,7 +152,8 @@ class Decisions:
 
     def _following(self, known: _Knowledge, text: int) -> int:
         """The number of the node that asks on, after column ``text`` of the texts; or what `ScanArrays.next` says."""
-        left = known.open
+        needed = known.needed
+        left = needed - known.satisfied
         if not left:
             (signature,) = self._tables.signatures([known.satisfied])
             relevant = self._tables.counted or self._tables.relevant[signature]
@@ -164,8 +165,7 @@ class Decisions:
             alone = len(left) <= limits.SCAN_ASKED_ALONE
             kind = layout.ASK_TEST if alone else layout.ASK_TESTS
             tests = tuple(sorted(left)[: 1 if alone else _TOGETHER])
-        matters = left.union(*known.moves, *(needs for loops in known.waiting for needs in loops))
-        key = (asked, tests, known.satisfied & matters, known.moves, known.waiting)
+        key = (asked, tests, known.satisfied & needed, known.moves, known.waiting)
         if key not in self._numbers:
             self._numbers[key] = self._add(_DecisionNode(known, asked, tests), kind)
         return self._numbers[key]

@@ -35,10 +35,8 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     for number, row in program.tests.items():
         tests_of[number] = row
     flow = None if isinstance(program.flow, str) else program.flow
-    links = () if contiguity is None else contiguity.links
     by_key = None if flow is None or contiguity is not None else flow.by_key
-    if by_key is not None:
-        links = by_key.links
+    links = () if (neighbours := contiguity or by_key) is None else neighbours.links
     block = layout.STRETCH if by_key is not None or (contiguity is not None and contiguity.related) else 0
     return no_arrays()._replace(
         **({} if flow is None else flow.leads.arrays),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import NamedTuple, TypeVar
 
@@ -159,10 +160,7 @@ class _ProgramCompiler:
         decided = [frozenset(evaluation.by_string.get(name, ())) for name in texts]
         compared = frozenset(number for number, row in tests.items() if row[layout.K_KIND] != layout.RUN)
         by_text = frozenset().union(*decided)
-
-        def measured(window: Window, bound: bool) -> list[int]:
-            return self._window(0, 0, window, bound=bound)
-
+        measured = partial(self._window, 0, 0)
         whole = "values that no program can compute" if any(filled) else None
         waits = whole or absence(self.tables, outputs, by_text | compared, measured)
         guards = waits.guards if isinstance(waits, Absence) else relevant_guards(self.tables, by_text, compared)
@@ -217,7 +215,7 @@ class _ProgramCompiler:
         timed = window is not None and not self._is_local(window)
         if window is not None and timed:
             both = ((layout.TO_MEASURE, False), (layout.TO_BOUND, True))
-            found, _ = self._tried(lambda: [self._window(to, 0, window, bound=bound) for to, bound in both])
+            found, _ = self._tried(lambda: [self._window(to, 0, window, bound) for to, bound in both])
             measured = found or []
         return outputs + measured, Filled(columns, some is None, timed and not measured)
 
@@ -325,7 +323,7 @@ class _ProgramCompiler:
         if column.window is not None:
             if self._is_local(column.window):
                 return []  # the kernel counts positions in the substream
-            return [self._window(layout.TO_COLUMNS, k, column.window, bound=column.bound)]
+            return [self._window(layout.TO_COLUMNS, k, column.window, column.bound)]
         assert column.expression is not None
         return [self._value(layout.TO_COLUMNS, k, column.expression, column.as_float)]
 
@@ -348,7 +346,7 @@ class _ProgramCompiler:
         code = self._code(lambda emitter: emitter.expression(expression, as_float=as_float))
         return _output(to, place, form, code=code)
 
-    def _window(self, to: int, place: int, window: Window, *, bound: bool) -> list[int]:
+    def _window(self, to: int, place: int, window: Window, bound: bool) -> list[int]:
         if isinstance(window, CountWindow):
             # Windows count the events as they come, whatever their positions in the whole stream.
             column, is_float = self.to.counted(), False
