@@ -23,7 +23,7 @@ __all__ = ["DefaultSource"]
 class DefaultSource(DataSource):
     """Matches of a query in Parquet files: ``spark.read.format("cerflow").option("query", …).load(path)``.
 
-    The tasks read the files themselves. The options are those of `cerflow.spark.source.options`. Wrong options, a
+    The tasks read the files themselves. The options are those of `cerflow.spark.source.planned`. Wrong options, a
     wrong query, and files that do not fit are refused when the source is loaded.
     """
 

@@ -75,17 +75,13 @@ def converted(column: pa.Array, target: pa.DataType) -> pa.Array:
 
 def _nested(column: pa.Array, target: pa.DataType) -> pa.Array:
     """Arrays or objects as those of another type; null for those that have values of other types."""
-
-    def fitted(values: pa.Array) -> pa.Array:
-        try:
-            # Integers may become doubles next to fractions, but not the other way round.
-            return values.cast(target, safe="int64" in str(target))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            if len(values) == 1:
-                return pa.nulls(1, target)
-            return pa.concat_arrays([fitted(values.slice(k, 1)) for k in range(len(values))])
-
-    return fitted(column)
+    try:
+        # Integers may become doubles next to fractions, but not the other way round.
+        return column.cast(target, safe="int64" in str(target))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if len(column) == 1:
+            return pa.nulls(1, target)
+        return pa.concat_arrays([_nested(column.slice(k, 1), target) for k in range(len(column))])
 
 
 def plain_text(column: pa.Array) -> pa.Array:

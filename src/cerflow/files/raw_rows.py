@@ -81,18 +81,14 @@ def encoding_named(name: str) -> str:
         near = nearest(name, {*encodings.aliases.aliases.values(), "utf-8", "utf-16", "utf-32", "latin-1"})
         hint = f"; did you mean '{near.replace('_', '-')}'?" if near else "; try utf-8, utf-16, latin-1 or cp1252"
         raise InputError(f"there is no encoding '{name}'{hint}") from None
-    if not _is_of_text(name) or found.name.replace("_", "-") in _UNFIT:
-        raise InputError(f"'{name}' is not an encoding of text; try utf-8, utf-16, latin-1 or cp1252")
-    return "utf-8" if found.name == "utf-8-sig" else found.name
-
-
-def _is_of_text(name: str) -> bool:
-    """Whether an encoding makes bytes of texts, and not of bytes."""
+    unfit = found.name.replace("_", "-") in _UNFIT
     try:
         "".encode(name)
-    except (LookupError, UnicodeError):
-        return False
-    return True
+    except (LookupError, UnicodeError):  # it makes bytes of bytes
+        unfit = True
+    if unfit:
+        raise InputError(f"'{name}' is not an encoding of text; try utf-8, utf-16, latin-1 or cp1252")
+    return "utf-8" if found.name == "utf-8-sig" else found.name
 
 
 def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:

@@ -90,8 +90,14 @@ class InputsPlan:
         if stream is not None:
             schema = schema.append(pa.field(stream, pa.string()))
         columns.schema(schema, stream)
-        said = input_remarks(plans, sum(file.rows for found in surveys for file in found))
-        return cls(tuple(plans), schema, stream, said)
+        said = [] if any(file.rows for found in surveys for file in found) else ["the input has no rows"]
+        said += [
+            f"the column '{name}' is read as integers, so '{value}' is {int(value)}; "
+            f"the column type text (--column-type {name}=text) keeps values as they are"
+            for plan in plans
+            for name, value in plan.padded.items()
+        ]
+        return cls(tuple(plans), schema, stream, tuple(said))
 
     def part(self, plan: InputPlan, block: Block, offset: int, file: str) -> SplitRows:
         """The rows of a block in the columns of the table; ``offset`` is the number of rows before the file."""
@@ -147,18 +153,6 @@ def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:
     """Whether columns that are to be JSON text have been read as something else."""
     kinds = (schema.field(name).type for name in names if name in schema.names)
     return not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds)
-
-
-def input_remarks(plans: Sequence[InputPlan], rows: int) -> tuple[str, ...]:
-    """Remarks on inputs that were read: they have no rows, or leading zeros are lost."""
-    found = [] if rows else ["the input has no rows"]
-    for plan in plans:
-        for name, value in plan.padded.items():
-            found.append(
-                f"the column '{name}' is read as integers, so '{value}' is {int(value)}; "
-                f"the column type text (--column-type {name}=text) keeps values as they are"
-            )
-    return tuple(found)
 
 
 def as_refused(table: pa.Table) -> pa.Table:

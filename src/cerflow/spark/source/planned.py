@@ -1,15 +1,18 @@
-"""Plans a read of the data source: checks the query, cuts the stream, and describes the tasks."""
+"""Plans a read of the data source: reads its options, checks the query, cuts the stream, and describes the tasks."""
 
 from __future__ import annotations
 
+import json
 import logging
 import math
+import os
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from typing import Unpack
+from pathlib import Path
+from typing import Any, Unpack, get_args
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -17,15 +20,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from cerflow.api.programs.program import Program, read_query
-from cerflow.api.query import Query
+from cerflow.api.query import Language, Query
 from cerflow.base import limits
-from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
+from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError, did_you_mean, nearest
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
+from cerflow.base.units import TimeUnit
 from cerflow.engine.evaluate.measures import duration_in_units, first_inside, typed_time
 from cerflow.engine.pushdown.arrow import arrow_filter
 from cerflow.engine.pushdown.relevance import types_named
+from cerflow.engine.results.report import CountForm
 from cerflow.engine.slices import by_row_groups
 from cerflow.engine.slices.by_keys import Lookback, first_in_count
 from cerflow.files.row_groups import groups_of, short_texts
@@ -36,13 +41,107 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import declared, refuse_foreign
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
-from cerflow.spark.source.options import read_options
 from cerflow.spark.source.row_groups import KeyShare, Scan
 from cerflow.spark.source.task import Task, Work, matches_of_tasks
 
 _INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
 #: Bytes that a value is taken to need, at most.
 _VALUE_BYTES = 8
+_NAMES = (
+    *("query", "queryFile", "language", "type", "time", "timeUnit", "sequence", "stream", "positions"),
+    *("onBadRecord", "sliceRows", "counts", "flat", "maxMatches", "until", "cores", "path", "paths"),
+)
+_BOOLEANS = ("true", "false")
+
+
+class ReadArguments(PlanArguments):
+    """How files are read: see `read_options`."""
+
+    skip: bool
+    slice_rows: int
+    cores: int
+
+
+def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ...], ReadArguments]:
+    """The query, its language, the paths of the files, and how they are read, from options as Spark hands them over.
+
+    ``type``, ``time``, ``timeUnit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat``, ``maxMatches`` and
+    ``until`` (a number or a text of ISO 8601) mean what they mean to `cerflow.spark.match`. ``skip`` says that events
+    without a type or a time are left out instead of making the job fail. ``slice_rows`` is the number of events of a
+    slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this machine), which
+    matters where slices cost reading the same events again. Raises `InputError` for what is unknown, missing or wrong.
+    """
+    known = {name.lower(): name for name in _NAMES}
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        if name.lower() not in known:
+            hint = did_you_mean(name, _NAMES, "options")
+            raise InputError(f"the data source cerflow has no option '{name}'{hint}")
+        found[known[name.lower()]] = value
+    sremo = found.get("queryFile", "").lower().endswith(".sremo")
+    text, language = _query(found), _choice(found, "language", get_args(Language), "sremo" if sremo else "ceql")
+    paths = _paths(found)
+    arguments: ReadArguments = {
+        "type": found.get("type", "type"),
+        "time": found.get("time"),
+        "time_unit": _choice(found, "timeUnit", get_args(TimeUnit), "ms") if "timeUnit" in found else None,
+        "sequence": found.get("sequence"),
+        "stream": found.get("stream"),
+        "positions": _choice(found, "positions", _BOOLEANS, "false") == "true",
+        "counts": _choice(found, "counts", get_args(CountForm), "decimal"),
+        "flat": _choice(found, "flat", _BOOLEANS, "false") == "true",
+        "max_matches": _number(found, "maxMatches", 1) if "maxMatches" in found else None,
+        "until": found.get("until"),
+        "skip": _choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
+        "slice_rows": _number(found, "sliceRows", limits.SOURCE_SLICE_ROWS),
+        "cores": _number(found, "cores", os.cpu_count() or 1),
+    }
+    return text, language, paths, arguments
+
+
+def _query(found: Mapping[str, str]) -> str:
+    if ("query" in found) == ("queryFile" in found):
+        raise InputError("the data source cerflow needs one of the options 'query' and 'queryFile'")
+    if "query" in found:
+        return found["query"]
+    path = found["queryFile"]
+    try:
+        return Path(path.removeprefix("file://")).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"cannot read the query file '{path}': {error}") from error
+
+
+def _paths(found: Mapping[str, str]) -> tuple[str, ...]:
+    # Spark hands several paths over as a list in JSON.
+    paths = [found["path"]] if "path" in found else []
+    if "paths" in found:
+        try:
+            further = json.loads(found["paths"])
+        except ValueError:
+            further = None
+        if not isinstance(further, list) or not all(isinstance(path, str) for path in further):
+            raise InputError("the option 'paths' must be a list of texts in JSON, as load([…]) makes it")
+        paths += further
+    if not paths:
+        raise InputError("the data source cerflow needs the path of Parquet files: load(path)")
+    return tuple(paths)
+
+
+def _choice(found: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> Any:
+    """One of some choices, in any case."""
+    value = found.get(name, default).lower()
+    if value not in choices:
+        near = nearest(value, choices)
+        hint = f"; did you mean '{near}'?" if near else ""
+        raise InputError(f"the option '{name}' must be {' or '.join(choices)}, not '{found[name]}'{hint}")
+    return value
+
+
+def _number(found: Mapping[str, str], name: str, default: int) -> int:
+    text = found.get(name, str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise InputError(f"the option '{name}' must be a number above 0, not '{text}'")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -296,9 +395,8 @@ def _shares(plan: JobPlan, tasks: int) -> Sequence[KeyShare | None]:
 
 
 def _explanation(slices: by_row_groups.Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:
-    number = len(slices.slices)
     if len(shares) > 1:
         return f"{len(shares)} tasks share {rows:,} events by key, and each looks for its own in all files: {reason}"
-    if number == 1:
+    if len(slices.slices) == 1:
         return f"one task reads all {rows:,} events in order: {reason}"
-    return f"{number} tasks read slices of {rows:,} events, {slices.again:.0%} of them more than once: {reason}"
+    return f"{len(slices.slices)} tasks read slices of {rows:,} events, {slices.again:.0%} of them more than once: {reason}"
