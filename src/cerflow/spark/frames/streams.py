@@ -38,21 +38,16 @@ def streams(
     common = stream_inputs.common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
     frames = []
     for name, one in inputs.items():
-        frame = renamed(one, stream_inputs.column_names(one.events.columns, one, common, name))
+        frame = one.events
+        if one.constant_type is not None:
+            # Spark looks up names without regard to case, so there may be such a column; a selection adds another.
+            frame = frame.select("*", F.lit(one.constant_type))
+        frame = frame.toDF(*stream_inputs.column_names(one.events.columns, one, common, name))
         frames.append((name, frame_in_common_unit(frame, one.time_unit or time_unit, common)))
     stream_inputs.refuse_partly_typed(((name, frame.columns) for name, frame in frames), common["type"])
     stream = stream_inputs.free_name(stream, [column for _, frame in frames for column in frame.columns])
     told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
     return Streams(union_frames(told_apart, last=stream), {**common, "stream": stream})
-
-
-def renamed(one: Input[DataFrame], names: Sequence[str]) -> DataFrame:
-    """The events of an input with these column names; the last may name the column of the constant type."""
-    frame = one.events
-    if one.constant_type is not None:
-        # Spark looks up names without regard to case, so there may be such a column; a selection adds another.
-        frame = frame.select("*", F.lit(one.constant_type))
-    return frame.toDF(*names)
 
 
 def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:

@@ -86,6 +86,7 @@ class Placement:
         return f"{self.kind}: {self.reason}"
 
 
+@dataclass
 class Placing:
     """The decision for the events of a query, in a DataFrame with plain names.
 
@@ -94,26 +95,21 @@ class Placing:
     need no shuffle.
     """
 
-    def __init__(
-        self,
-        frame: DataFrame,
-        plan: JobPlan,
-        events: EventColumns,
-        by_tasks: Callable[[], Planned | None] = lambda: None,
-    ) -> None:
-        self._frame = frame
-        self._by_tasks = by_tasks
-        self._plan = plan
-        self._events = events
-        self._axis = Axis(plan.schema)
-        self._window = plan.division.window
-        self._surveyor = survey.Surveyor(frame, events, self._axis, self._window)
+    frame: DataFrame
+    plan: JobPlan
+    events: EventColumns
+    by_tasks: Callable[[], Planned | None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._axis = Axis(self.plan.schema)
+        self._window = self.plan.division.window
+        self._surveyor = survey.Surveyor(self.frame, self.events, self._axis, self._window)
         #: The share of the events around cuts between stretches, if that is why these do not stay where they are.
         self._between = math.inf
 
     def placed(self) -> Placement:
         """Where the events go."""
-        plan, schema = self._plan, self._plan.schema
+        plan, schema = self.plan, self.plan.schema
         if self._window is None:
             return self._otherwise(plan.division.reason)
         if not exact(schema):
@@ -121,7 +117,7 @@ class Placing:
         if schema.time is None and plan.sequence is not None:
             return self._otherwise("the order is that of a sequence, without a time")
         # Spark's estimate takes longer than a look at the files.
-        how = self._by_tasks()
+        how = self.by_tasks()
         if how is not None:
             return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
         guess = self._guess
@@ -151,11 +147,11 @@ class Placing:
         return self._cut(found)
 
     def _otherwise(self, why: str) -> Placement:
-        plan = self._plan
+        plan = self.plan
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
         if plan.by_clock and exact(plan.schema) and not self._guess.is_small:
-            how = end_of_events(self._frame, self._events, plan.task.until)
+            how = end_of_events(self.frame, self.events, plan.task.until)
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
@@ -163,20 +159,20 @@ class Placing:
 
     @cached_property
     def _guess(self) -> survey.Estimate:
-        return survey.estimate(self._frame)
+        return survey.estimate(self.frame)
 
     def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
             inside = partial(by_keys.first_in_time, self._axis.bounds(window))
-            late = self._plan.division.late
+            late = self.plan.division.late
             return Lookback(inside, np.unique(np.concatenate([pieces.low, pieces.high, keys])) if late else None)
         if isinstance(window, CountWindow):
             return Lookback(partial(by_keys.first_in_count, window.events, pieces))
         assert isinstance(window, AttributeWindow)
         return Lookback(
-            partial(by_keys.first_in_attribute, bounds_of(window, window.attribute, self._plan.schema), pieces)
+            partial(by_keys.first_in_attribute, bounds_of(window, window.attribute, self.plan.schema), pieces)
         )
 
     def _at_home(self, pieces: Pieces) -> Placement | None:
@@ -187,19 +183,19 @@ class Placing:
         if share > limits.SPARK_BOUNDARY or not how.at_home:
             self._between = share
             return None
-        if self._plan.positions or not isinstance(self._window, DurationWindow):
+        if self.plan.positions or not isinstance(self._window, DurationWindow):
             how = replace(how, counted=self._surveyor.parts(_edges(slices), by_partition=True))
         partitions = len(how.at_home) == len({some.home for some in how.at_home})
         what = "partitions of the input" if partitions else "stretches of the input, cut between files,"
         reason = (
-            f"the {len(how.at_home)} {what} follow one another in time, and {self._plan.division.reason}; "
+            f"the {len(how.at_home)} {what} follow one another in time, and {self.plan.division.reason}; "
             f"{counted(len(how.shuffled), 'slice')} between them recognised apart, with about {share:.0%} of the events"
         )
         return Placement(PlacementKind.SLICES, reason, how)
 
     def _cut(self, found: Pieces) -> Placement:
         total = found.total
-        shuffled = int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
+        shuffled = int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
         most = 1 << max(0, min(limits.SPARK_SLICES, shuffled, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
         step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
@@ -213,11 +209,11 @@ class Placing:
             slices = slices_by_key(_quantiles(keys, most), lookback, found)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
-                if self._plan.positions and pieces is None:
+                if self.plan.positions and pieces is None:
                     pieces = self._surveyor.parts(_edges(slices), by_partition=False)
-                width = "that time" if self._plan.division.late else "the window"
+                width = "that time" if self.plan.division.late else "the window"
                 reason = (
-                    f"{self._plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
+                    f"{self.plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
                     f"{overlap:.0%} of the events"
                 )
                 return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))

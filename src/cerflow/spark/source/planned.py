@@ -397,6 +397,7 @@ def _shares(plan: JobPlan, tasks: int) -> Sequence[KeyShare | None]:
 def _explanation(slices: by_row_groups.Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:
     if len(shares) > 1:
         return f"{len(shares)} tasks share {rows:,} events by key, and each looks for its own in all files: {reason}"
-    if len(slices.slices) == 1:
+    number = len(slices.slices)
+    if number == 1:
         return f"one task reads all {rows:,} events in order: {reason}"
-    return f"{len(slices.slices)} tasks read slices of {rows:,} events, {slices.again:.0%} of them more than once: {reason}"
+    return f"{number} tasks read slices of {rows:,} events, {slices.again:.0%} of them more than once: {reason}"

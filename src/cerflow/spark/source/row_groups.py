@@ -130,6 +130,7 @@ class OrderedBatch:
         return OrderedBatch(self.place, self.keys[start:stop], self.rows.slice(start, stop - start), self.last)
 
 
+@dataclass
 class RowGroupReader:
     """Reads the events with keys in ``[begin, stop)`` from row groups.
 
@@ -137,19 +138,18 @@ class RowGroupReader:
     ``dropped`` counts the valid events before ``begin`` in what was read so far.
     """
 
-    def __init__(
-        self, scan: Scan, files: Mapping[int, DataFile], begin: Key, stop: Key, share: KeyShare | None = None
-    ) -> None:
-        self._scan = scan
-        self._files = files
-        self._begin = begin
-        self._stop = stop
-        self._share = share
-        self.dropped = 0
-        self._shared = [] if share is None else share.columns
-        head = dict.fromkeys(name for name in (scan.type, scan.leading) if name is not None)
+    scan: Scan
+    files: Mapping[int, DataFile]
+    begin: Key
+    stop: Key
+    share: KeyShare | None = None
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        self._shared = [] if self.share is None else self.share.columns
+        head = dict.fromkeys(name for name in (self.scan.type, self.scan.leading) if name is not None)
         self._head = [name for name in head if name not in self._shared]
-        self._body = [name for name in scan.columns.names if name not in head and name not in self._shared]
+        self._body = [name for name in self.scan.columns.names if name not in head and name not in self._shared]
         self._open: tuple[int, pq.ParquetFile] | None = None
 
     def pieces(self, group: RowGroup) -> Iterator[OrderedBatch]:
@@ -160,7 +160,7 @@ class RowGroupReader:
         """
         file = self._file(group)
         shared = self._read(group, file, self._shared)
-        own = None if self._share is None else self._share.own(shared.columns)
+        own = None if self.share is None else self.share.own(shared.columns)
         if own is not None and not own.any():
             # Other tasks read these events, and check them.
             return
@@ -170,15 +170,15 @@ class RowGroupReader:
         self._check(group, keys if valid is None else keys[valid])
         wanted = np.ones(group.rows, bool) if valid is None else valid
         # Without bounds there is one slice.
-        if group.least is not None and group.least < self._begin:
-            self.dropped += int((wanted & (keys < self._begin)).sum())
-            wanted = wanted & (keys >= self._begin)
-        if group.greatest is not None and group.greatest >= self._stop:
-            wanted = wanted & (keys < self._stop)
+        if group.least is not None and group.least < self.begin:
+            self.dropped += int((wanted & (keys < self.begin)).sum())
+            wanted = wanted & (keys >= self.begin)
+        if group.greatest is not None and group.greatest >= self.stop:
+            wanted = wanted & (keys < self.stop)
         if own is not None:
             wanted = wanted & own
         rows = np.flatnonzero(wanted)
-        if not len(rows) or not self._has_relevant(head.column(self._scan.type)):
+        if not len(rows) or not self._has_relevant(head.column(self.scan.type)):
             return
         read = keys[rows] if len(rows) < group.rows else keys
         if (read[1:] >= read[:-1]).all():
@@ -190,7 +190,7 @@ class RowGroupReader:
 
     def _has_relevant(self, types: pa.Array) -> bool:
         """Whether there are events of a relevant type; the dictionary of a group has its types only."""
-        wanted = self._scan.types
+        wanted = self.scan.types
         return wanted is None or pc.is_in(types.dictionary, value_set=array_of_texts(wanted)).true_count > 0
 
     def _streamed(
@@ -230,22 +230,22 @@ class RowGroupReader:
         stored = self._stored(file, names)
         table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
         if table is not None and table.num_rows != group.rows:
-            raise InputError(f"'{self._files[group.file].path}' has changed since it was planned to read it")
+            raise InputError(f"'{self.files[group.file].path}' has changed since it was planned to read it")
         return self._fitted(group, table, names, group.rows)
 
     def _stored(self, file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
         there = file.schema_arrow.names
         # Of structs, only the fields that are read.
-        wanted = dict.fromkeys(map(self._scan.source, names))
+        wanted = dict.fromkeys(map(self.scan.source, names))
         return [".".join(parts_of(name)) for name in wanted if root_of(name) in there]
 
     def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> pa.RecordBatch:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
-        constants = dict(self._files[group.file].constants)
+        constants = dict(self.files[group.file].constants)
         found = []
         for name in names:
-            data_type = self._scan.columns.field(name).type
-            source = self._scan.source(name)
+            data_type = self.scan.columns.field(name).type
+            source = self.scan.source(name)
             column = None if table is None else _column(table, source)
             if column is not None:
                 if source != name:
@@ -255,19 +255,19 @@ class RowGroupReader:
                 found.append(one_array(column))
             else:
                 constant = pa.scalar(constants.get(source), pa.string())
-                if source != name and self._scan.typed_by is not None:
-                    constant = constant.cast(self._scan.typed_by.type)
+                if source != name and self.scan.typed_by is not None:
+                    constant = constant.cast(self.scan.typed_by.type)
                 encoded = pa.types.is_dictionary(data_type)
                 repeated = pa.repeat(constant.cast(data_type.value_type if encoded else data_type), count)
                 found.append(repeated.dictionary_encode().cast(data_type) if encoded else repeated)
         return pa.RecordBatch.from_arrays(found, names=list(names))
 
     def _batch(self, head: pa.RecordBatch, body: pa.RecordBatch) -> pa.RecordBatch:
-        return _beside(head, body).select(self._scan.columns.names)
+        return _beside(head, body).select(self.scan.columns.names)
 
     def _valid(self, group: RowGroup, head: pa.RecordBatch) -> Mask | None:
         """Which events of a group can be used; None for all."""
-        scan = self._scan
+        scan = self.scan
         valid: Mask | None = None
         for name, what in ((scan.type, "event type"), (scan.time, "time")):
             missing = None if name is None else _missing(head.column(name))
@@ -275,20 +275,18 @@ class RowGroupReader:
                 continue
             if not scan.skip:
                 row = group.first + int(np.flatnonzero(missing)[0])
-                raise BadRecordError(
-                    f"{row} of '{self._files[group.file].path}'", f"no {what} in '{scan.source(name)}'"
-                )
+                raise BadRecordError(f"{row} of '{self.files[group.file].path}'", f"no {what} in '{scan.source(name)}'")
             valid = ~missing if valid is None else valid & ~missing
         return valid
 
     def _keys(self, group: RowGroup, head: pa.RecordBatch) -> Keys:
-        leading = self._scan.leading
+        leading = self.scan.leading
         if leading is None:
             assert group.least is not None
             return np.arange(group.least, group.least + group.rows)
-        if leading != self._scan.time and _missing(head.column(leading)) is not None:
+        if leading != self.scan.time and _missing(head.column(leading)) is not None:
             raise InputError(
-                f"'{leading}' is null in '{self._files[group.file].path}'; an order without a time needs it everywhere"
+                f"'{leading}' is null in '{self.files[group.file].path}'; an order without a time needs it everywhere"
             )
         return keys_of(head.column(leading))
 
@@ -297,14 +295,14 @@ class RowGroupReader:
             return
         if keys.min() < group.least or keys.max() > group.greatest:
             raise InputError(
-                f"the statistics of '{self._scan.leading}' in row group {group.index} of "
-                f"'{self._files[group.file].path}' are wrong; write the file again, or let cerflow.spark.match read it"
+                f"the statistics of '{self.scan.leading}' in row group {group.index} of "
+                f"'{self.files[group.file].path}' are wrong; write the file again, or let cerflow.spark.match read it"
             )
 
     def _file(self, group: RowGroup) -> pq.ParquetFile:
         if self._open is None or self._open[0] != group.file:
-            texts = [field.name for field in self._scan.columns if pa.types.is_dictionary(field.type)]
-            self._open = (group.file, opened(self._files[group.file], texts))
+            texts = [field.name for field in self.scan.columns if pa.types.is_dictionary(field.type)]
+            self._open = (group.file, opened(self.files[group.file], texts))
         return self._open[1]
 
 

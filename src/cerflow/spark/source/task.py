@@ -27,6 +27,7 @@ from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.row_groups import KeyShare, OrderedBatch, RowGroupReader, Scan
 
 
+@dataclass
 class InOrder:
     """The events of row groups, ordered by their keys, then by the sequence, then by their place in the input.
 
@@ -35,19 +36,20 @@ class InOrder:
     would have to wait.
     """
 
-    def __init__(self, scan: Scan, reader: RowGroupReader, groups: Sequence[RowGroup], most_waiting: int) -> None:
-        self._scan = scan
-        self._reader = reader
-        self._groups = groups
-        self._most_waiting = most_waiting
+    scan: Scan
+    reader: RowGroupReader
+    groups: Sequence[RowGroup]
+    most_waiting: int
+
+    def __post_init__(self) -> None:
         self._waiting: list[OrderedBatch] = []
         self._latest: Key | None = None
         # With a sequence, events of the same key stay together until all of them are known.
-        self._ties = scan.sequence is None
+        self._ties = self.scan.sequence is None
 
     def __iter__(self) -> Iterator[OrderedBatch]:
-        for group, (edge, ties) in zip(self._groups, self._edges()):
-            for piece in self._reader.pieces(group):
+        for group, (edge, ties) in zip(self.groups, self._edges()):
+            for piece in self.reader.pieces(group):
                 self._waiting.append(piece)
                 yield from self._ready(edge, ties)
                 self._check_room()
@@ -59,15 +61,15 @@ class InOrder:
         The key is None if there are no such groups or nothing is known of them.
         """
         # Of each group and those with the same least key after it, the first in the input.
-        first = [group.place for group in self._groups]
+        first = [group.place for group in self.groups]
         for k in reversed(range(len(first) - 1)):
-            if self._groups[k].least == self._groups[k + 1].least:
+            if self.groups[k].least == self.groups[k + 1].least:
                 first[k] = min(first[k], first[k + 1])
         edges: list[tuple[Key | None, bool]] = []
         last = (-1, -1)
-        for k, group in enumerate(self._groups):
+        for k, group in enumerate(self.groups):
             last = max(last, group.place)
-            edge = self._groups[k + 1].least if k + 1 < len(self._groups) else None
+            edge = self.groups[k + 1].least if k + 1 < len(self.groups) else None
             edges.append((edge, self._ties and (edge is None or last < first[k + 1])))
         return edges
 
@@ -98,12 +100,12 @@ class InOrder:
             yield from self._handed_on(sorted(done, key=lambda some: some.place))
 
     def _handed_on(self, pieces: list[OrderedBatch]) -> Iterator[OrderedBatch]:
-        if self._scan.sequence is not None or any(b.keys[0] < a.keys[-1] for a, b in pairwise(pieces)):
+        if self.scan.sequence is not None or any(b.keys[0] < a.keys[-1] for a, b in pairwise(pieces)):
             pieces = [self._sorted(pieces)]
         for piece in pieces:
             if self._latest is not None and piece.keys[0] < self._latest:
                 raise InputError(
-                    f"the events are not in the order of '{self._scan.leading}', and the files have no statistics "
+                    f"the events are not in the order of '{self.scan.leading}', and the files have no statistics "
                     "that say how they are; write the files in that order, or let cerflow.spark.match sort them"
                 )
             self._latest = piece.keys[-1].item()
@@ -114,10 +116,10 @@ class InOrder:
         """Some pieces, in the order of the input, as one in the order of keys."""
         table = pa.Table.from_batches([piece.rows for piece in pieces])
         keys: Keys = np.concatenate([piece.keys for piece in pieces])
-        if self._scan.sequence is None:
+        if self.scan.sequence is None:
             order = np.argsort(keys, kind="stable")
         else:
-            ties = pa.table({"key": keys, "sequence": table.column(self._scan.sequence), "row": np.arange(len(keys))})
+            ties = pa.table({"key": keys, "sequence": table.column(self.scan.sequence), "row": np.arange(len(keys))})
             order = numbers_of(one_array(sort_by_time(ties, "key", "sequence").column("row")))
         if not (order[1:] > order[:-1]).all():
             table, keys = table.take(array_of_numbers(order)), keys[order]
@@ -126,9 +128,9 @@ class InOrder:
 
     def _check_room(self) -> None:
         waiting = sum(len(piece.keys) for piece in self._waiting)
-        if waiting > self._most_waiting:
+        if waiting > self.most_waiting:
             raise InputError(
-                f"{waiting:,} events overlap in '{self._scan.leading}', too many to be sorted in a task; "
+                f"{waiting:,} events overlap in '{self.scan.leading}', too many to be sorted in a task; "
                 "write the files in that order, or let cerflow.spark.match sort them"
             )
 

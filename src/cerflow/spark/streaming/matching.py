@@ -143,7 +143,9 @@ class PreparedStream:
             outputMode="append",
             timeMode="eventTime",
         )
-        return rows.observe(observed, *_observed())
+        # Sums over the buckets with events in the micro-batch.
+        buckets = F.count_if(F.col("kind") == COUNTS).alias("buckets")
+        return rows.observe(observed, buckets, *(F.sum(name).alias(name) for name in COUNTED))
 
 
 def prepare_stream(
@@ -167,17 +169,9 @@ def prepare_stream(
     work = stream_work(plan, whole=whole)
     buckets = number_of_buckets(plan, buckets)
     bound = duration_in_microseconds(ahead)
-    return PreparedStream(
-        plan,
-        work,
-        buckets,
-        options,
-        _milliseconds(delay),
-        bad,
-        _fingerprint(work, buckets),
-        None if bound is None else (str(ahead), bound),
-        expected_columns(plan),
-    )
+    latest = None if bound is None else (str(ahead), bound)
+    fingerprint, expected = _fingerprint(work, buckets), expected_columns(plan)
+    return PreparedStream(plan, work, buckets, options, _milliseconds(delay), bad, fingerprint, latest, expected)
 
 
 def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
@@ -195,7 +189,10 @@ def _rows_of_blobs(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iter
 def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     """One bucket if one task has to see the whole stream, which is said as a warning."""
     errors.at_least_one(buckets, "buckets")
-    if not plan.positions and (plan.by_key or _clocked_by_key(plan)):
+    query = read_query(plan.task.query, plan.task.language)
+    # Keys may need each other only to know that deadlines pass, which the watermark shows here.
+    clocked = separable_by_key(query.tree, plan.schema, clocked=True) if isinstance(query, Query) else bool(plan.keys)
+    if not plan.positions and (plan.by_key or clocked):
         return buckets
     if plan.positions:
         why = "positions count all events"
@@ -206,15 +203,6 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
     text = f"one task at a time recognises the whole stream: {why}"
     errors.warn(errors.QueryWarning(text))
     return 1
-
-
-def _clocked_by_key(plan: JobPlan) -> bool:
-    """Whether keys need each other only to know that deadlines pass, which the watermark shows here."""
-    query = read_query(plan.task.query, plan.task.language)
-    if isinstance(query, Query):
-        return separable_by_key(query.tree, plan.schema, clocked=True)
-    # A program has no other keys.
-    return bool(plan.keys)
 
 
 def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
@@ -292,13 +280,6 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
         sent = sent | (event & ~valid)
     # No event is so old. As the condition reads the time, Spark evaluates it after the watermark: any event moves it.
     return frame.filter(sent | (F.col(_SPARK_TIME) < F.timestamp_micros(F.lit(0))))
-
-
-def _observed() -> list[Column]:
-    """The counts in Spark's progress reports for each micro-batch: sums over the buckets with events in it."""
-    counts = F.col("kind") == COUNTS
-    found = [F.sum(name).alias(name) for name in COUNTED]
-    return [F.count_if(counts).alias("buckets"), *found]
 
 
 def refuse_watermark(df: DataFrame) -> None:
