@@ -269,15 +269,8 @@ def stream(
     kept.check_readable()
     check_unchanged(kept, _description(compiled, prepared))
     idle = duration_in_microseconds(idle_timeout)
-    return RunningStream(
-        prepared,
-        df,
-        output_,
-        kept,
-        trigger=trigger,
-        available_now=available_now,
-        idle_timeout=None if idle is None else timedelta(microseconds=idle),
-    )
+    pause = None if idle is None else timedelta(microseconds=idle)
+    return RunningStream(prepared, df, output_, kept, trigger=trigger, available_now=available_now, idle_timeout=pause)
 
 
 def _checked_output(

@@ -298,18 +298,11 @@ def _work(plan: JobPlan, files: Sequence[DataFile], *, skip: bool) -> Work:
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
     recognition = plan.recognition(numbered=plan.positions)
     sent = [columns.field(f.name) if f.name in needed else f for f in recognition.schema.columns]
+    types = types_named(_noticed(plan), schema)
+    typed_by = None if schema.typed_by is None else schema.columns.field(schema.typed_by)
     return Work(
         recognition=replace(recognition, schema=replace(recognition.schema, columns=pa.schema(sent))),
-        scan=Scan(
-            columns,
-            schema.type,
-            schema.time,
-            leading,
-            sequence,
-            skip,
-            types=types_named(_noticed(plan), schema),
-            typed_by=None if schema.typed_by is None else schema.columns.field(schema.typed_by),
-        ),
+        scan=Scan(columns, schema.type, schema.time, leading, sequence, skip, types, typed_by),
         result=plan.result,
         most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )

@@ -61,14 +61,12 @@ class Bucket:
 
     def __init__(self, work: StreamWork, snapshot: bytes | None = None) -> None:
         self._work = work
-        recognized = None
-        waiting = work.schema.empty_table()
-        if snapshot is not None:
-            recognized, waiting = _parts(snapshot, work.schema)
+        recognized, self._waiting = (
+            (None, work.schema.empty_table()) if snapshot is None else _parts(snapshot, work.schema)
+        )
         self.recognizer = recognizers_of(work.recognition)(recognized)
         if work.deadlines:
             self.recognizer.run_clock()
-        self._waiting = waiting
 
     @property
     def waiting(self) -> int:
