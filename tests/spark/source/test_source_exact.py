@@ -88,7 +88,7 @@ def drawn_borders(data):
         event(f"{len(found.slices)} slices")
         return found
 
-    with patch.object(planning, "slices_of_row_groups", cut):
+    with patch.object(planning.by_row_groups, "slices_of_row_groups", cut):
         yield
 
 
