@@ -234,10 +234,12 @@ SCAN_TEXTS = 1 << 17
 TESTED_TEXTS = 100_000
 #: Distinct texts of a batch that are read one by one.
 ENCODED_TEXTS = 256
-#: Pairs of detections and nodes; beyond, matches are counted along a sliding window.
+#: Pairs of detections and nodes; beyond, matches are counted along a sliding window, unless a plain walk visits few.
 COUNTED_PAIRS = 1 << 24
 #: The same for aggregates over matches.
 FOLDED_PAIRS = 1 << 20
+#: Few visits are so many for each node, by a walk without a window.
+FOLD_VISITS = 4
 #: Words of the numbers of matches that are counted at a time, where a number has several.
 COUNTED_WORDS = 1 << 20
 #: Nodes of a graph of chosen matches that there is room for at first, for each detection.

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.base import limits
 from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LEAST, PLUS, SUMS
+from cerflow.engine.kernels.matches.slide import SlidingFold
 from cerflow.engine.layout import M_POSITION
+from cerflow.engine.matches import folding
 from cerflow.engine.matches.counting import MatchCounter, match_numbers
 from cerflow.engine.matches.folding import Folding, Values, extremes
 from cerflow.engine.matches.graph import MatchGraph
@@ -71,6 +73,7 @@ def slid(part, operation, weights):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "FOLDED_PAIRS", -1)
         patch.setattr(limits, "COUNTED_PAIRS", -1)
+        patch.setattr(limits, "FOLD_VISITS", 0)
         # Windows go on from one portion to the next.
         patch.setattr("cerflow.engine.stopping._PORTION", 7)
         return Folding(part, operation, weights).slide(found), found
@@ -98,7 +101,7 @@ def test_long_streams_with_short_windows(drawn_, data):
                 assert_counted(part)
 
 
-def folds(part, pairs):
+def folds(part, pairs, visits=0):
     """Sums and least values of the matches of each detection, where parts with more ``pairs`` are folded as windows."""
     positions = part.graph.marks[:, M_POSITION].astype(float)
     own = Values(
@@ -107,6 +110,7 @@ def folds(part, pairs):
     lacking = np.isnan(own.floats)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "FOLDED_PAIRS", pairs)
+        patch.setattr(limits, "FOLD_VISITS", visits)
         # Windows go on from one portion to the next.
         patch.setattr("cerflow.engine.stopping._PORTION", 7)
         for operation, weights in ((SUMS, np.nan_to_num(own.floats)), (FACTORS, np.where(lacking, 1.0, 0.0))):
@@ -124,7 +128,9 @@ def test_folds_in_windows(drawn_):
     for part in matches.parts:
         # Numbers of matches beyond 2⁵³ are rounded in another order.
         if match_numbers(part).max(initial=0) < 2**45:
-            assert list(folds(part, -1)) == list(folds(part, 1 << 60))
+            plain = list(folds(part, 1 << 60))
+            assert list(folds(part, -1)) == plain
+            assert list(folds(part, -1, visits=1)) == plain
 
 
 @pytest.mark.parametrize("operation", [SUMS, LEAST])
@@ -204,3 +210,24 @@ def test_numbers_of_several_words(letters, width, formula):
         assert match_numbers(part).tolist() == expected
         counter = MatchCounter(part)
         assert [counter.numbers(range(d, d + 1))[0] for d in range(0, size, 9)] == found[::9, :1].tolist()
+
+
+def test_a_few_matches_beside_a_large_graph_are_counted_without_a_window(monkeypatch):
+    keys = [k % 500 for k in range(6000)]
+    types = ["B" if k % 37 == 5 else "A" for k in range(6000)]
+    table = pa.table({"type": types, "k": keys, "v": [k % 7 for k in range(6000)]})
+    query = cerflow.parse("SELECT * WHERE A ; B PARTITION BY k WITHIN 100000 EVENTS")
+    recognizer = query.recognizer(table.schema)
+    recognizer.push(table.slice(0, 5000))
+    (part,) = recognizer.push(table.slice(5000)).parts
+    expected = match_numbers(part).tolist()
+    assert sum(expected) > 100
+    monkeypatch.setattr(limits, "COUNTED_PAIRS", -1)
+    windows = []
+    monkeypatch.setattr(folding, "SlidingFold", lambda *given: windows.append(given) or SlidingFold(*given))
+    assert match_numbers(part).tolist() == expected
+    assert not windows
+    # A walk that would take too long is given up.
+    monkeypatch.setattr(limits, "FOLD_VISITS", 0.01)
+    assert match_numbers(part).tolist() == expected
+    assert len(windows) == 1

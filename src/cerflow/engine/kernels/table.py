@@ -41,8 +41,8 @@ absent = Kernel("scan", "scan.absence", "absent", "q q q q q q q i2", results=6)
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 
 # Matches: count, unfold and choose them.
-fold_counts = Kernel("matches", "matches.fold", "fold_counts", "q2 q2 q2 i2 q q2 q2 q2 q1 i1")
-fold_values = Kernel("matches", "matches.fold", "fold_values", "q2 d2 q2 i2 q d2 d2 d2 q1 i1")
+fold_counts = Kernel("matches", "matches.fold", "fold_counts", "q2 q2 q2 i2 q q2 q2 q2 q1 i1 q1")
+fold_values = Kernel("matches", "matches.fold", "fold_values", "q2 d2 q2 i2 q d2 d2 d2 q1 i1 q1")
 slide_counts = Kernel("matches", "matches.slide", "slide_counts", "q2 q2 q2 i2 q q2 q2 i1 q1 q2 q3 q2 q3 q1 i1 q1")
 slide_values = Kernel("matches", "matches.slide", "slide_values", "q2 d2 q2 i2 q d2 d2 i1 q1 d2 d3 d2 d3 d1 i1 q1")
 unfold = Kernel("matches", "matches.unfold", "unfold", "q2 i2 q2 q q1 i2 i2 i1 i1 q2 i1 i1 i1 i2 i1", results=2)

@@ -101,7 +101,7 @@ class Folding:
         top = len(self._part.graph.nodes)
         values, low = self._room(top), np.full(top, np.iinfo(np.int64).min)
         own = self._operation, self._units, self.weights, values, low
-        return PlainFold(*self._graph, *own, np.empty(3 * top + 4, np.int32))
+        return PlainFold(*self._graph, *own, np.empty(3 * top + 4, np.int32), np.array([0, MOST]))
 
     @property
     def values(self) -> NDArray[Any]:
@@ -131,13 +131,19 @@ class Folding:
     def slide(self, found: NDArray[Any]) -> int:
         """Write values of detections to ``found`` along a sliding window; returns the first without a value.
 
-        That is the first of all for small parts, where a plain walk is faster.
+        That is the first of all for small parts, where a plain walk is faster. Where such a walk is short, it is taken.
         """
         part, dtype = self._part, self._units.dtype
         top, marks, bounds = len(part.graph.nodes), len(part.graph.marks), part.graph.detections[:, layout.D_BOUND]
         least = limits.COUNTED_PAIRS if self._operation == COUNT else limits.FOLDED_PAIRS
         if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
             return 0
+        tried, visits = np.zeros_like(found), self._fold.visits
+        visits[1] = limits.FOLD_VISITS * top
+        if self.fold(0, tried) == len(found):
+            found[:], visits[1] = tried, MOST
+            return len(found)
+        del self._fold
         sets = _FRONTIER // self.width
         starts = np.zeros(marks, np.int32), np.empty(marks, np.int64)
         state = self._room(top), self._room(sets, marks + 1), self._room(top), self._room(top, sets), self._room(1)[0]

@@ -13,7 +13,8 @@ class PlainFold(NamedTuple):
     """A graph, an operation of `cerflow.engine.kernels.matches.semiring`, and the value of each set.
 
     ``units`` are the values of no complex event and of the one without events, ``weights`` those of marks (`COUNT` does
-    without them). ``low`` is the earliest start below each node, less than every bound at first.
+    without them). ``low`` is the earliest start below each node, less than every bound at first. ``visits`` has the
+    number of nodes visited so far, and the number after which no further detection is looked at.
     """
 
     nodes: Any
@@ -24,12 +25,16 @@ class PlainFold(NamedTuple):
     values: Any  # (nodes, width)
     low: Any  # int64 (nodes,)
     stack: Any  # int32, three per node and four more
+    visits: Any  # int64 (2,)
 
 
 @inlined
 def _fold(detections, found, operation, f):
     nodes, small, stack, low = f.nodes, f.small, f.stack, f.low
     for d in range(detections.shape[0]):
+        if f.visits[0] >= f.visits[1]:
+            return d
+        visited = 0
         bound = detections[d, D_BOUND]
         root = detections[d, D_ROOT]
         stack[0] = root
@@ -37,6 +42,7 @@ def _fold(detections, found, operation, f):
         # Nodes on the stack have decreasing numbers. A value is valid as long as the earliest start is in the window.
         while depth > 0:
             n = stack[depth - 1]
+            visited += 1
             if low[n] > bound:
                 depth -= 1
                 continue
@@ -74,6 +80,7 @@ def _fold(detections, found, operation, f):
                     fits = add(operation, value, f.values[beside]) and fits
             if not fits:
                 return d
+        f.visits[0] += visited
         last = f.units[1] if operation == COUNT else f.weights[detections[d, D_MARK]]
         put(found[d], f.units[0])
         add_behind(operation, found[d], last, f.values[root])
@@ -84,8 +91,8 @@ def _fold(detections, found, operation, f):
 def fold_values(detections, found, *given):
     """The value of the matches of each detection in ``found``; those of the sets on the way are noted in a `PlainFold`.
 
-    A set's bounds must not decrease. Returns the first detection without a value: its digits do not suffice, and the
-    values of the `PlainFold` are lost.
+    A set's bounds must not decrease. Returns the first detection without a value: too many nodes have been visited, or
+    its digits do not suffice, and the values of the `PlainFold` are lost.
     """
     f = PlainFold(*given)
     return _fold(detections, found, f.operation, f)
