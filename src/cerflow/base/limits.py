@@ -126,7 +126,7 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
-#: After a batch that did not pay one in this many is narrowed; twice as many each time, up to eight times as many.
+#: Where narrowing does not pay, one batch in this many is narrowed; in twice as many each time, up to eight times.
 NARROWING_PAUSE = 8
 #: Keys that have states of their own where rows are ruled out by what runs can pass through, as many again for each so
 #: many rows; more share them. Both are powers of two.
@@ -234,11 +234,11 @@ SCAN_TEXTS = 1 << 17
 TESTED_TEXTS = 100_000
 #: Distinct texts of a batch that are read one by one.
 ENCODED_TEXTS = 256
-#: Pairs of detections and nodes; beyond, matches are counted along a sliding window, unless a plain walk visits few.
+#: Pairs of detections and nodes; beyond, matches are counted along a sliding window, unless a plain walk is short.
 COUNTED_PAIRS = 1 << 24
 #: The same for aggregates over matches.
 FOLDED_PAIRS = 1 << 20
-#: Few visits are so many for each node, by a walk without a window.
+#: How often a plain walk may visit each node, on average, before it is given up for a sliding window.
 FOLD_VISITS = 4
 #: Words of the numbers of matches that are counted at a time, where a number has several.
 COUNTED_WORDS = 1 << 20

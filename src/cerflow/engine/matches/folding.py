@@ -131,7 +131,7 @@ class Folding:
     def slide(self, found: NDArray[Any]) -> int:
         """Write values of detections to ``found`` along a sliding window; returns the first without a value.
 
-        That is the first of all for small parts, where a plain walk is faster. Where such a walk is short, it is taken.
+        That is the first of all for small parts, where a plain walk is faster. In large parts one is tried first.
         """
         part, dtype = self._part, self._units.dtype
         top, marks, bounds = len(part.graph.nodes), len(part.graph.marks), part.graph.detections[:, layout.D_BOUND]

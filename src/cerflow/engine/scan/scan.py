@@ -29,10 +29,9 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: A batch is narrowed in vain unless it loses one of so many relevant rows, and twice `limits.NARROWED_ROWS` more: that
-#: costs as much.
+#: Narrowing pays where it rules out a sixth of the relevant rows, and twice `limits.NARROWED_ROWS` more.
 _LOST_OF = 6
-#: What one batch shows holds for others of up to so many times its rows.
+#: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
 _ALIKE = 4
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
@@ -71,8 +70,10 @@ class BatchScan:
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: Whether no event follows the batch that is read next.
         self.ending = False
-        #: This many further batches of up to so many rows are read whole, and twice as many if the next shows the same.
-        self._whole, self._alike, self._pause = 0, 0, limits.NARROWING_PAUSE
+        #: How many further batches are read whole, and the most rows of these.
+        self._whole, self._alike = 0, 0
+        #: How many batches there are from one attempt to narrow to the next, if that does not pay.
+        self._pause = limits.NARROWING_PAUSE
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -158,7 +159,7 @@ class BatchScan:
         return None if guards is None or not (tests or readers) else partial(guards.left_by, tests)
 
     def narrows(self, rows: int) -> bool:
-        """Whether rows of a batch of so many are ruled out by what runs of keys can pass through."""
+        """Whether a batch of so many rows is narrowed: rows are ruled out by what runs of keys can pass through."""
         return rows >= limits.NARROWED_ROWS and not (self._whole and rows <= self._alike)
 
     def read(
@@ -205,8 +206,8 @@ class BatchScan:
             self._know_effects()
             self._begin_counting(count)
         self.consecutive = None
-        alone = contiguity is not None and count >= 2 * contiguity.length
-        if contiguity is not None and (alone := alone and (narrowed if contiguity.keyed else large)):
+        alone = contiguity is not None and count >= 2 * contiguity.length and (narrowed if contiguity.keyed else large)
+        if contiguity is not None and alone:
             begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
             alone = find_consecutive(self.room, contiguity, exported, batch, begun=begun)
         control[layout.NARROWS], control[layout.MARKS] = 0, layout.NOT_MARKED if alone else self._marks
@@ -277,7 +278,7 @@ class BatchScan:
         return partial(room_for, self.tables, windowed=self._windowed, narrowed=self._narrowed)
 
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
-        """Read the next batches whole if one of so many rows has lost too few of its relevant ones to pay."""
+        """Read the next batches whole if narrowing one of so many rows did not pay: most relevant rows were kept."""
         if relevant - kept >= relevant // _LOST_OF + 2 * limits.NARROWED_ROWS:
             self._pause = limits.NARROWING_PAUSE
             return

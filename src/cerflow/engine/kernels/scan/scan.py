@@ -260,7 +260,7 @@ def output_words(s, output):
 
 @inlined
 def value_of(s, output, row, address):
-    """The value of an ``output`` that is no text, for a ``row``; ``s`` are the arrays of the scan at ``address``."""
+    """The value of an ``output`` that is not a text, for a ``row``; ``s`` are the arrays of the scan at ``address``."""
     start, stop = output[layout.O_CODE], output[layout.O_CODE_END]
     if output[layout.O_COLUMN] >= 0:
         return v.word_of(s.columns, output[layout.O_COLUMN], row, s.control[layout.FIRST])
