@@ -139,3 +139,8 @@ def test_expression(text: str, tree: c.Expression) -> None:
 def test_bare_attributes_on_demand() -> None:
     assert parse_condition("price > 1", bare_attributes=True) == compare("price", ">", 1)
     assert parse_expression("price", bare_attributes=True) == attribute("price")
+
+
+def test_the_time_and_position_of_the_current_event_are_arguments_of_a_predicate() -> None:
+    # They were read as labels called "time" and "position".
+    assert str(parse_condition("x[near(time(), position())]")) == "x[near(time(EVENT), position(EVENT))]"

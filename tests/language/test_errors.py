@@ -121,6 +121,7 @@ def test_end_of_text_is_shown_behind_it() -> None:
         ("A FILTER x.a IN (1, x.b)", "only numbers, strings, TRUE, FALSE and NULL can be in the list after IN", 21),
         ("A FILTER abs(x.a, x.b) > 1", "abs takes one argument, but 2 are given", 10),
         ("A FILTER time() > 1", "outside a bracket time takes a label", 10),
+        ("A FILTER near(position())", "outside a bracket position takes a label", 15),
         ("A FILTER position(x.a) > 1", "here the name of a label is expected", 19),
         ("A FILTER near(x.v, (y.a = 1))", "this is a condition, but a value is expected here", 20),
         ("A FILTER near((a))", "'a' needs a label here", 16),

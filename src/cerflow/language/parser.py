@@ -17,6 +17,7 @@ from cerflow.language import sremo as r
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
+from cerflow.language.grammar.call_tree import no_truth_in
 from cerflow.language.grammar.condition_tree import ConditionBuilder, positive_integer
 from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
 from cerflow.language.node import Node, transform
@@ -104,11 +105,11 @@ _Callback: TypeAlias = "Callable[[_CeqlBuilder, Sequence[Piece]], Parsed]"
 
 def _operator(cls: type[Node]) -> _Callback:
     """The callback of a rule for an operator whose tree consists of what the rule consists of."""
-    return lambda self, children: self.settled(children, cls, *self.values(children))
+    return lambda self, children: self.make(children, cls, *self.values(children))
 
 
 def _of_several(cls: type[r.Sremo]) -> _Callback:
-    return lambda self, children: self.settled(children, cls, tuple(self.values(children)))
+    return lambda self, children: self.make(children, cls, tuple(self.values(children)))
 
 
 def _clause(name: str) -> _Callback:
@@ -133,12 +134,6 @@ class _CeqlBuilder(ConditionBuilder):
     star, plus, at_most_once = _operator(r.Star), _operator(r.Plus), _operator(r.Optional)
     any_match, next_match, unordered = _of_several(r.AnyMatch), _of_several(r.NextMatch), _of_several(r.Unordered)
 
-    @staticmethod
-    def settled(children: Sequence[Piece], cls: Any, *values: Any, **named: Any) -> Parsed:
-        """A part for a formula or expression: attributes of conditions inside are settled, so their marks end here."""
-        span = span_of(*children)
-        return Parsed(cls(*values, **named, span=span), span.start, span.end)
-
     # -- texts that are not queries
 
     def formula_alone(self, children: Sequence[Piece]) -> Parsed:
@@ -155,9 +150,7 @@ class _CeqlBuilder(ConditionBuilder):
         return self.part(children, self.value(self.closed(self.parts(children)[0])))
 
     def value_inside(self, children: Sequence[Piece]) -> Parsed:
-        (part,) = self.parts(children)
-        self.no_truth_in(part)
-        return self.part(children, self.value(part))
+        return self.part(children, no_truth_in(self.value(self.parts(children)[0])))
 
     def kinds(self, children: Sequence[Piece]) -> Parsed:
         """``DEFINE name AS condition, name AS condition``: the names and conditions as they are written."""
@@ -196,13 +189,13 @@ class _CeqlBuilder(ConditionBuilder):
 
     def filter(self, children: Sequence[Piece]) -> Parsed:
         operand, condition = self.parts(children)
-        return self.settled(children, f.Filter, operand.value, self.condition(self.closed(condition)))
+        return self.make(children, f.Filter, operand.value, self.condition(self.closed(condition)))
 
     def repetition(self, children: Sequence[Piece]) -> Parsed:
         """``φ?``, ``φ{2,3}`` and ``φ:{2,3}``."""
         operand, *times = self.parts(children)
         least, most = times[0].value if times else (0, 1)
-        return self.settled(children, f.Repetition, operand.value, least, most, children[1] == ":{")
+        return self.make(children, f.Repetition, operand.value, least, most, children[1] == ":{")
 
     def times(self, children: Sequence[Piece]) -> Parsed:
         """``2``, ``2,``, ``,3`` and ``2,3``: the least and the greatest number of times."""
@@ -222,13 +215,13 @@ class _CeqlBuilder(ConditionBuilder):
 
     def regular(self, children: Sequence[Piece]) -> Parsed:
         """``SREMO(e)``, the registers of which are known now."""
-        part = self.settled(children, r.Regular, *self.values(children))
+        part = self.make(children, r.Regular, *self.values(children))
         part.value = r.names_told_apart(part.value)
         return part
 
     def selection(self, children: Sequence[Piece]) -> Parsed:
         *by, operand = self.values(children)
-        return self.settled(children, f.Selection, _strategy(children[0]), operand, *by)
+        return self.make(children, f.Selection, _strategy(children[0]), operand, *by)
 
     def compared(self, children: Sequence[Piece]) -> Parsed:
         return self.part(
@@ -237,7 +230,7 @@ class _CeqlBuilder(ConditionBuilder):
 
     def project(self, children: Sequence[Piece]) -> Parsed:
         *labels, operand = self.values(children)
-        return self.settled(children, f.Project, tuple(labels), operand)
+        return self.make(children, f.Project, tuple(labels), operand)
 
     # -- expressions of SREMO
 
@@ -253,7 +246,7 @@ class _CeqlBuilder(ConditionBuilder):
         self.no_bracket_in(condition)
         # The event read is the current one, so attributes need no label here.
         read = self.condition_at_hand(condition)
-        return self.settled(children, r.Terminal, read, **dict(part.value for part in rest))
+        return self.make(children, r.Terminal, read, **dict(part.value for part in rest))
 
     def mark(self, children: Sequence[Piece]) -> Parsed:
         """``MARK`` or ``AS label``."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
-from cerflow.base.errors import QueryError, QuerySyntaxError, nearest
+from cerflow.base.errors import QueryError, QuerySyntaxError, Span, nearest
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.language.grammar.grammars import Name, Parsed, Piece, TreeBuilder, span_of
+from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, quote_string
+from cerflow.language.node import Node, walk_into
+
+N = TypeVar("N", bound=Node)
 
 
 class CallBuilder(TreeBuilder):
@@ -23,21 +27,13 @@ class CallBuilder(TreeBuilder):
         if isinstance(value, c.Literal) and isinstance(value.value, bool):
             return c.Constant(value.value, span=value.span)
         if isinstance(value, c.Attribute) and value.label is None and part.name is not None and not part.name.reserved:
-            part.truth = part
+            # No text gives a literal without a place, by which `no_truth_in` finds it.
             return c.Comparison(Operator.EQ, value, c.Literal(True), span=value.span)
-        raise _no_condition(part)
+        raise _no_condition(span_of(part))
 
     def condition_at_hand(self, part: Parsed) -> c.Condition:
         """The part as a condition on the current event; an error if a name stands as a condition there."""
-        condition = self.condition(part)
-        self.no_truth_in(part)
-        return condition
-
-    @staticmethod
-    def no_truth_in(part: Parsed) -> None:
-        """An error if a name stands as a condition, which it does only below DEFINE."""
-        if part.truth is not None:
-            raise _no_condition(part.truth)
+        return no_truth_in(self.condition(part))
 
     def value(self, part: Parsed) -> c.Expression:
         """The part as a value; an error if it is a condition."""
@@ -53,21 +49,22 @@ class CallBuilder(TreeBuilder):
 
     def closed(self, part: Parsed) -> Parsed:
         """The part, if every attribute in it has its label; an error that names the first which has none."""
-        self.no_truth_in(part)
-        bare = part.bare
-        if bare is None:
-            return part
-        assert bare.name is not None
-        if isinstance(bare.value, c.Function):
-            reason, hint = f"outside a bracket {bare.name.text} takes a label", f"write {bare.name.text}(x)"
-        elif isinstance(bare.value, c.LabelReference):
-            reason, hint = "EVENT means the current event, but there is none outside a bracket", "name a label instead"
-        else:
-            reason = f"'{bare.name.text}' needs a label here"
-            hint = f"write label.{bare.name.text}, or {bare.name.text}.attribute if it is a label"
-            if bare.name.quoted:
-                hint = f"strings are in single quotes: {quote_string(bare.name.text)}; in double quotes it is a name"
-        raise QuerySyntaxError(reason, span=span_of(bare), hint=hint)
+        for current in walk_into(no_truth_in(part.value), lambda n: not isinstance(n, c.Bracket)):
+            match current:
+                case c.Function(name, (c.LabelReference(None, span=place),)) if place == current.span:
+                    reason, hint = f"outside a bracket {name} takes a label", f"write {name}(x)"
+                case c.LabelReference(None):
+                    reason = "EVENT means the current event, but there is none outside a bracket"
+                    hint = "name a label instead"
+                case c.Attribute(None, name, quoted=quoted):
+                    reason = f"'{name}' needs a label here"
+                    hint = f"write label.{name}, or {name}.attribute if it is a label"
+                    if quoted:
+                        hint = f"strings are in single quotes: {quote_string(name)}; in double quotes it is a name"
+                case _:
+                    continue
+            raise QuerySyntaxError(reason, span=current.span, hint=hint)
+        return part
 
     def call(self, children: Sequence[Piece]) -> Parsed:
         """``name(…)``: a function, an aggregate, a test on a set, or a registered predicate."""
@@ -79,9 +76,7 @@ class CallBuilder(TreeBuilder):
             return self._predicate(children, written, arguments)
         if not arguments and name in ("position", "time"):
             # Those of the current event.
-            here = self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
-            here.name, here.bare = Name(name), here
-            return here
+            return self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
         c.check_arity(name, len(arguments), span_of(*children))
         if name in ("position", "time") or (name == "count" and arguments[0].name is not None):
             made = self._label(arguments[0])
@@ -116,10 +111,7 @@ class CallBuilder(TreeBuilder):
             reason = f"{word} the name of a label is expected"
             raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
         reference = c.LabelReference(None if name.reserved else name.text, span=span_of(argument))
-        made = replace(argument, value=reference, bare=None)
-        if name.reserved:
-            made.bare = made
-        return made
+        return replace(argument, value=reference)
 
 
 def _kind_of(name: str) -> type[c.Function | c.Aggregate | c.SetTest]:
@@ -133,10 +125,19 @@ def _may_be_label(argument: Parsed) -> bool:
     return name is not None and (not name.reserved or name.text.upper() == "EVENT")
 
 
-def _no_condition(part: Parsed) -> QuerySyntaxError:
+def no_truth_in(tree: N) -> N:
+    """The tree, if no name stands as a condition in it, which it does only below DEFINE; else an error."""
+    for current in walk_into(tree, lambda _: True):
+        match current:
+            case c.Comparison(_, c.Attribute(), c.Literal(True, span=None)):
+                raise _no_condition(current.span)
+    return tree
+
+
+def _no_condition(span: Span | None) -> QuerySyntaxError:
     return QuerySyntaxError(
         "this is a value, but a condition is expected here",
-        span=span_of(part),
+        span=span,
         hint="compare it with something, as in x.price > 10",
         expected=("a condition",),
     )

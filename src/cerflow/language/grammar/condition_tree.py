@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -18,7 +19,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.language.grammar.call_tree import CallBuilder
 from cerflow.language.grammar.grammars import Name, Parsed, Piece, span_of
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.language.node import walk
+from cerflow.language.node import walk, walk_into
 
 #: The number of a duration; that of INTERVAL may have a sign.
 _AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -70,18 +71,15 @@ class ConditionBuilder(CallBuilder):
                     span=current.span,
                     hint="one SOME may list several labels: SOME x, y: …",
                 )
-        part = self.make(children, c.Some, tuple(label.value for label in labels), condition)
-        part.nested = part
-        return part
+        return self.make(children, c.Some, tuple(label.value for label in labels), condition)
 
     def comparison(self, children: Sequence[Piece]) -> Parsed:
         """``a < b``."""
         left, sign, right = children
         assert isinstance(left, Parsed)
         assert isinstance(right, Parsed)
-        part = self.make(children, c.Comparison, _operator(sign), self.value(left), self.value(right))
-        part.last = right
-        return part
+        made = self.make(children, c.Comparison, _operator(sign), self.value(left), self.value(right))
+        return replace(made, last=right)
 
     def chained(self, children: Sequence[Piece]) -> Parsed:
         """``a = b = c``: the neighbours compared, joined by AND."""
@@ -92,9 +90,7 @@ class ConditionBuilder(CallBuilder):
         assert middle is not None
         pair = (middle, sign, right)
         added = c.Comparison(_operator(sign), self.value(middle), self.value(right), span=span_of(*pair))
-        part = self.make(children, c.And, before.value, added)
-        part.last = right
-        return part
+        return replace(self.make(children, c.And, before.value, added), last=right)
 
     def in_interval(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] IN {low..high}``, where either end may be left out."""
@@ -150,16 +146,15 @@ class ConditionBuilder(CallBuilder):
         """``label[condition]``."""
         label, inner = self.parts(children)
         self.no_bracket_in(inner)
-        part = self.make(children, c.Bracket, label.value, self.condition_at_hand(inner))
-        part.bare = None
-        part.nested = part
-        return part
+        return self.make(children, c.Bracket, label.value, self.condition_at_hand(inner))
 
     def no_bracket_in(self, part: Parsed, place: str = "a bracket") -> None:
         """An error if there is a bracket ``x[…]``, or SOME, in the part; ``place`` is where the part stands."""
-        if part.nested is not None:
-            what = "SOME" if isinstance(part.nested.value, c.Some) else "a bracket"
-            raise QuerySyntaxError(f"{what} is not allowed inside {place}", span=span_of(part.nested))
+        # CASE has been asked already.
+        for current in walk_into(part.value, lambda n: not isinstance(n, c.If)):
+            if isinstance(current, c.Bracket | c.Some):
+                what = "SOME" if isinstance(current, c.Some) else "a bracket"
+                raise QuerySyntaxError(f"{what} is not allowed inside {place}", span=current.span)
 
     # -- values
 
@@ -209,15 +204,12 @@ class ConditionBuilder(CallBuilder):
         (name,) = self.parts(children)
         assert name.name is not None
         value = c.Attribute(None, name.value, quoted=name.name.quoted, span=span_of(*children))
-        part = self.part(children, value)
-        part.name, part.bare = name.name, part
-        return part
+        return replace(self.part(children, value), name=name.name)
 
     def bare_reserved(self, children: Sequence[Piece]) -> Parsed:
         """A reserved word as an attribute; EVENT in an argument is the current event."""
-        part = self.make(children, c.Attribute, None, str(children[0]))
-        part.name, part.bare = Name(str(children[0]), reserved=True), part
-        return part
+        word = str(children[0])
+        return replace(self.make(children, c.Attribute, None, word), name=Name(word, reserved=True))
 
     def attribute(self, children: Sequence[Piece]) -> Parsed:
         """``label.attribute``, or in a bracket or terminal ``attribute.field``."""

@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 class Parsed:
     """The result of a callback: a value and the stretch of text it was made from, parentheses included.
 
-    ``bare`` is the first attribute in it that stands without a label, ``nested`` the first bracket ``x[…]``, ``truth``
-    the first name that stands as a condition; ``name`` is the written name if the part is nothing but a name, and
-    ``last`` the right end of a comparison.
+    ``name`` is the written name if the part is nothing but a name, and ``last`` the right end of a comparison.
     """
 
     value: Any
     start_pos: int
     end_pos: int
-    bare: Parsed | None = None
-    nested: Parsed | None = None
-    truth: Parsed | None = None
     name: Name | None = None
     last: Parsed | None = None
 
@@ -67,15 +62,9 @@ class TreeBuilder:
 
     @staticmethod
     def part(children: Sequence[Piece], value: Any) -> Parsed:
-        """A part for the value, with the marks of its children."""
+        """A part for the value, over the stretch of its children."""
         span = span_of(*children)
-        made = Parsed(value, span.start, span.end)
-        for child in children:
-            if isinstance(child, Parsed):
-                made.bare = made.bare or child.bare
-                made.nested = made.nested or child.nested
-                made.truth = made.truth or child.truth
-        return made
+        return Parsed(value, span.start, span.end)
 
     @staticmethod
     def parts(children: Sequence[Piece]) -> list[Parsed]:
