@@ -26,7 +26,7 @@ class Node:
 
     span: Span | None = field(default=None, kw_only=True, compare=False)
 
-    #: How a node is written that belongs to no language: a text with its fields in braces.
+    #: How a node is written that belongs to no language: a text with its fields in braces, as in the printer.
     template: ClassVar[str] = ""
     #: The names of the fields that take part in equality.
     _parts: ClassVar[tuple[str, ...]] = ()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from enum import IntEnum
 from functools import cache
+from itertools import cycle
 from string import Formatter
 from typing import Any, TypeAlias
 
@@ -69,19 +71,24 @@ def show(tree: Node, *, kinds: bool = True) -> str:
 @cache
 def _template(level: int, text: str) -> _Writer:
     """Writes a text with fields of a node in braces: another node, with the level that it is asked to bind at; a text
-    or a number, perhaps quoted as in `_QUOTED`; or several of these.
+    or a number, perhaps quoted as in `_QUOTED`; or several of these. What stands in ‹ › is left out where its field is
+    None or as it is by default.
     """
     parts = [
-        (before, field, _Level.__members__.get(spec or "", 0), _QUOTED.get(spec or "", str))
-        for before, field, spec, _ in Formatter().parse(text)
+        (optional, before, field, _Level.__members__.get(spec or "", 0), _QUOTED.get(spec or "", str))
+        for optional, part in zip(cycle((False, True)), re.split("[‹›]", text))
+        for before, field, spec, _ in Formatter().parse(part)
     ]
 
     def write(node: Any, _: int) -> tuple[int, list[_Piece]]:
         pieces: list[_Piece] = []
-        for before, field, asked, quoted in parts:
-            pieces.append(before)
+        skipped = False
+        for optional, before, field, asked, quoted in parts:
             if field is not None:
                 value = getattr(node, field)
+                skipped = optional and value in (None, node.__dataclass_fields__[field].default)
+            pieces.append("" if optional and skipped else before)
+            if field is not None and not skipped:
                 if isinstance(value, tuple):
                     pieces += _separated((v, asked) if isinstance(v, Node) else quoted(v) for v in value)
                 else:
@@ -116,7 +123,10 @@ _QUOTED: dict[str, Callable[[Any], str]] = {
     "attribute": quote_attribute,
     "string": quote_string,
     "not": lambda negated: " NOT" if negated else "",
-    "stream": lambda stream: "" if stream is None else f"{quote_name(stream)}>",
+    "key": lambda key: quote_attribute(key[0]) if len(key) == 1 else f"[{', '.join(map(quote_attribute, key))}]",
+    "opened": lambda name: "count(distinct " if name == c.COUNT_DISTINCT else f"{name}(",
+    "marked": lambda label: " MARK" if label == r.MARK else f" AS {quote_name(label)}",
+    "register": quote_register,
 }
 
 
@@ -127,12 +137,10 @@ def _foreign(node: Node, asked: int) -> tuple[int, list[_Piece]]:
     return _Level.PRIMARY, [part if isinstance(part, str) else (part, 0) for part in node.notation()]
 
 
-def _repetition(node: f.Repetition, _: int) -> tuple[int, list[_Piece]]:
-    if (node.least, node.most, node.strict) == (0, 1, False):
-        return _Level.POSTFIX, [(node.operand, _Level.POSTFIX), "?"]
-    most = "" if node.most is None else node.most
-    times = f"{node.least}" if node.least == most else f"{node.least},{most}"
-    return _Level.POSTFIX, [(node.operand, _Level.POSTFIX), f"{':' if node.strict else ''}{{{times}}}"]
+def _repetition(node: f.Repetition, asked: int) -> tuple[int, list[_Piece]]:
+    times = "{least}" if node.least == node.most else "{least},‹{most}›"
+    text = "?" if (node.least, node.most, node.strict) == (0, 1, False) else f"{':' * node.strict}{{{{{times}}}}}"
+    return _template(_Level.POSTFIX, "{operand:POSTFIX}" + text)(node, asked)
 
 
 def _separated(pieces: Iterable[_Piece]) -> list[_Piece]:
@@ -140,14 +148,6 @@ def _separated(pieces: Iterable[_Piece]) -> list[_Piece]:
     for piece in pieces:
         found += [", ", piece] if found else [piece]
     return found
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(map(quote_name, names))
-
-
-def _attributes(names: Iterable[str]) -> str:
-    return ", ".join(map(quote_attribute, names))
 
 
 # -- conditions and values
@@ -203,11 +203,6 @@ def _truth(node: c.TruthValue, _: int) -> tuple[int, list[_Piece]]:
     return _Level.PRIMARY, [(node.condition, _Level.PRIMARY if called else _Level.IN_PARENTHESES)]
 
 
-def _on_set(node: c.Aggregate | c.SetTest, _: int) -> tuple[int, list[_Piece]]:
-    name = "count(distinct " if node.name == c.COUNT_DISTINCT else f"{node.name}("
-    return _Level.PRIMARY, [name, (node.argument, _Level.SUM), ")"]
-
-
 def _predicate(node: c.PredicateCall, _: int) -> tuple[int, list[_Piece]]:
     name = quote_name(node.name, always=node.name.lower() in BUILT_IN)
     return _Level.PRIMARY, [f"{name}(", *_separated(map(_argument, node.arguments)), ")"]
@@ -219,32 +214,17 @@ def _argument(argument: c.Expression) -> _Piece:
     return (argument, _Level.IN_PARENTHESES if alone else _Level.SUM)
 
 
-def _between(node: c.Between, _: int) -> tuple[int, list[_Piece]]:
-    negated = " NOT" if node.negated else ""
-    low: list[_Piece] = [] if node.low is None else [(node.low, _Level.SUM)]
-    high: list[_Piece] = [] if node.high is None else [(node.high, _Level.SUM)]
-    between = [f"{negated} BETWEEN ", *low, " AND ", *high]
-    return _Level.ATOM, [
-        (node.operand, _Level.SUM),
-        *(between if low and high else [f"{negated} IN {{", *low, "..", *high, "}"]),
-    ]
+def _between(node: c.Between, asked: int) -> tuple[int, list[_Piece]]:
+    closed = node.low is not None and node.high is not None
+    text = " BETWEEN {low:SUM} AND {high:SUM}" if closed else " IN {{‹{low:SUM}›..‹{high:SUM}›}}"
+    return _template(_Level.ATOM, "{operand:SUM}{negated:not}" + text)(node, asked)
 
 
 # -- formulas and windows
 
 
-def _not_event(node: f.NotEvent, _: int) -> tuple[int, list[_Piece]]:
-    if node.condition is None:
-        return _Level.STEP, ["NOT(", (node.event, _Level.STEP), ")"]
-    return _Level.STEP, ["NOT(", (node.event, _Level.STEP), " FILTER ", (node.condition, _Level.OR), ")"]
-
-
 def _filter(node: f.Filter, asked: int) -> tuple[int, list[_Piece]]:
     return _Level.FILTER, [(node.operand, min(asked, _Level.FILTER)), " FILTER ", (node.condition, _Level.OR)]
-
-
-def _by(node: f.Selection | s.Select) -> str:
-    return f" BY {_names(str(reference.label) for reference in node.by)} " if node.by else ""
 
 
 # -- queries
@@ -277,49 +257,17 @@ def _statements(node: s.Statements, _: int) -> tuple[int, list[_Piece]]:
     return 0, pieces
 
 
-def _label_item(node: s.LabelItem, _: int) -> tuple[int, list[_Piece]]:
-    chosen = "" if node.attributes is None else f"[{_attributes(node.attributes)}]"
-    return 0, [quote_name(node.label) + chosen]
+def _projection(node: s.Projection, asked: int) -> tuple[int, list[_Piece]]:
+    return _template(0, "{items}" if node.kind is s.ProjectionKind.ITEMS else "{kind}‹, {items}›")(node, asked)
 
 
-def _projection(node: s.Projection, _: int) -> tuple[int, list[_Piece]]:
-    items = _separated((item, 0) for item in node.items)
-    if node.kind is s.ProjectionKind.ITEMS:
-        return 0, items
-    return 0, [str(node.kind), *([", ", *items] if items else [])]
-
-
-def _select(node: s.Select, _: int) -> tuple[int, list[_Piece]]:
-    projection = show(node.projection)
-    pieces: list[_Piece] = ["SELECT "]
-    if node.strategy is not f.Strategy.ALL:
-        pieces.append(f"{node.strategy}{_by(node) or ' '}")
-        if not node.by and node.strategy in (f.Strategy.MAX, f.Strategy.LAST) and projection.startswith("("):
-            # Directly before "(" these two words are aggregates.
-            pieces.append("/* strategy */ ")
-    pieces.append(projection)
-    if node.streams:
-        pieces.append(f" FROM {_names(node.streams)}")
-    pieces += [" WHERE ", (node.formula, _Level.FILTER)]
-    if node.partition:
-        keys = (quote_attribute(key[0]) if len(key) == 1 else f"[{_attributes(key)}]" for key in node.partition)
-        pieces.append(f" PARTITION BY {', '.join(keys)}")
-    if node.window is not None:
-        pieces += [" WITHIN ", (node.window, 0)]
-    if node.consume is not s.Consumption.NONE:
-        pieces.append(f" CONSUME BY {node.consume}")
-    if node.limit is not None:
-        pieces.append(f" LIMIT {node.limit}")
-    return 0, pieces
-
-
-# -- SREMO
-
-
-def _terminal(node: r.Terminal, _: int) -> tuple[int, list[_Piece]]:
-    label = "" if node.label is None else " MARK" if node.label == r.MARK else f" AS {quote_name(node.label)}"
-    registers = f" INTO {', '.join(map(quote_register, node.registers))}" if node.registers else ""
-    return _Level.OPERAND, ["[", (node.condition, _Level.OR), f"]{label}{registers}"]
+def _select(node: s.Select, asked: int) -> tuple[int, list[_Piece]]:
+    text = "SELECT " if node.strategy is f.Strategy.ALL else "SELECT {strategy}‹ BY {by}› "
+    if not node.by and node.strategy in (f.Strategy.MAX, f.Strategy.LAST) and show(node.projection).startswith("("):
+        # Directly before "(" these two words are aggregates.
+        text += "/* strategy */ "
+    text += "{projection}‹ FROM {streams:name}› WHERE {formula:FILTER}‹ PARTITION BY {partition:key}›"
+    return _template(0, text + "‹ WITHIN {window}›‹ CONSUME BY {consume}›‹ LIMIT {limit}›")(node, asked)
 
 
 #: Everything associates to the left, so only an equally loose right side needs parentheses.
@@ -332,13 +280,16 @@ _TEMPLATES: dict[type[Node], tuple[int, str]] = {
     c.Regexp: (_Level.ATOM, "{operand:SUM}{negated:not} REGEXP {pattern:string}"),
     c.In: (_Level.ATOM, "{operand:SUM}{negated:not} IN ({items:SUM})"),
     c.IsNull: (_Level.ATOM, "{operand:SUM} IS{negated:not} NULL"),
+    c.Aggregate: (_Level.PRIMARY, "{name:opened}{argument:SUM})"),
+    c.SetTest: (_Level.PRIMARY, "{name}({argument:SUM})"),
     c.Bracket: (_Level.ATOM, "{label:name}[{condition:OR}]"),
     c.Some: (_Level.NOT, "SOME {labels:name}: {condition:NOT}"),
     c.Or: (_Level.OR, "{left:OR} OR {right:CONJUNCTION}"),
     c.And: (_Level.CONJUNCTION, "{left:CONJUNCTION} AND {right:NOT}"),
     c.Not: (_Level.NOT, "NOT {operand:NOT}"),
-    **dict.fromkeys((f.EventType, f.EventKind), (_Level.STEP, "{stream:stream}{name:name}")),
-    f.AnyEvent: (_Level.STEP, "{stream:stream}EVENT"),
+    **dict.fromkeys((f.EventType, f.EventKind), (_Level.STEP, "‹{stream:name}>›{name:name}")),
+    f.AnyEvent: (_Level.STEP, "‹{stream:name}>›EVENT"),
+    f.NotEvent: (_Level.STEP, "NOT({event:STEP}‹ FILTER {condition:OR}›)"),
     f.As: (_Level.POSTFIX, "{operand:POSTFIX} AS {label:name}"),
     f.Rename: (_Level.POSTFIX, "{operand:POSTFIX} [{old:name} -> {new:name}]"),
     **dict.fromkeys((f.Iteration, f.StrictIteration), (_Level.POSTFIX, "{operand:POSTFIX}{sign}")),
@@ -350,14 +301,17 @@ _TEMPLATES: dict[type[Node], tuple[int, str]] = {
     f.Sequence: (_Level.SEQUENCE, "{left:SEQUENCE} {sign} {right:POSTFIX}"),
     f.NotFollowedBy: (_Level.EXCLUSION, "{left:EXCLUSION} {sign} {right:DISJUNCTION} FOR {window}"),
     f.Project: (_Level.STEP, "PROJECT {labels:name} ({operand})"),
+    f.Selection: (_Level.STEP, "{strategy}‹ BY {by} ›({operand:WITHIN})"),
     f.Start: (_Level.STEP, "{sign}({operand})"),
     f.Within: (_Level.WITHIN, "{operand:WITHIN} WITHIN {window}"),
     f.CountWindow: (0, "{events:events}"),
     f.DurationWindow: (0, "{microseconds:duration}"),
     f.AttributeWindow: (0, "{size} [{attribute:attribute}]"),
+    s.LabelItem: (0, "{label:name}‹[{attributes:attribute}]›"),
     s.ExpressionItem: (0, "{expression:SUM} AS {name:name}"),
     s.CountItem: (0, "COUNT(*) AS {name:name}"),
     s.Definition: (0, "DEFINE {name:name} AS {select};\n"),
+    r.Terminal: (_Level.OPERAND, "[{condition:OR}]‹{label:marked}›‹ INTO {registers:register}›"),
     r.Epsilon: (_Level.OPERAND, "EPSILON"),
     r.Empty: (_Level.OPERAND, "EMPTY"),
     r.Alternation: (_Level.UNION, "{left:UNION} | {right:INTERSECTION}"),
@@ -379,20 +333,14 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.Attribute: _attribute,
     c.Arithmetic: _arithmetic,
     c.Function: _function,
-    c.Aggregate: _on_set,
     c.If: _case,
     c.TruthValue: _truth,
     c.Between: _between,
     c.PredicateCall: _predicate,
-    c.SetTest: _on_set,
-    f.NotEvent: _not_event,
     f.Filter: _filter,
     f.Repetition: _repetition,
-    f.Selection: lambda node, _: (_Level.STEP, [f"{node.strategy}{_by(node)}(", (node.operand, _Level.WITHIN), ")"]),
-    s.LabelItem: _label_item,
     s.Projection: _projection,
     s.Select: _select,
     s.Statements: _statements,
-    r.Terminal: _terminal,
     a.AutomatonFormula: lambda node, _: (_Level.STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
 }

@@ -92,9 +92,7 @@ class DatePart(Expression):
     zone: str | None
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        return (f"{self.part}(", self.expression, f" in {self.zone})" if self.zone else ")")
+    template = "{part}({expression}‹ in {zone}›)"
 
 
 @node
