@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cerflow.base import limits
-from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError, Span
+from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
@@ -117,6 +117,13 @@ def _clause(name: str) -> _Callback:
     return lambda self, children: self.part(children, {name: self.values(children)[0]})
 
 
+def _projection(kind: s.ProjectionKind) -> _Callback:
+    """The callback of what SELECT reports."""
+    return lambda self, children: self.part(
+        children, {"projection": s.Projection(kind, tuple(self.values(children)), span=span_of(*children))}
+    )
+
+
 class _CeqlBuilder(ConditionBuilder):
     """Callbacks for `ceql.lark` and `sremo.lark`."""
 
@@ -161,8 +168,7 @@ class _CeqlBuilder(ConditionBuilder):
             # The only event there is has no label, so dots lead to fields.
             own = transform(self.condition(condition), lambda n: n.as_field if isinstance(n, Attribute) else n)
             found.append((name.value, span_of(name), own))
-        span = span_of(*children)
-        return Parsed(found, span.start, span.end)
+        return self.part(children, found)
 
     def above(self, children: Sequence[Piece]) -> Parsed:
         parts = self.parts(children)
@@ -215,18 +221,14 @@ class _CeqlBuilder(ConditionBuilder):
 
     def regular(self, children: Sequence[Piece]) -> Parsed:
         """``SREMO(e)``, the registers of which are known now."""
-        part = self.make(children, r.Regular, *self.values(children))
-        part.value = r.names_told_apart(part.value)
-        return part
+        return self.part(children, r.names_told_apart(r.Regular(*self.values(children), span=span_of(*children))))
 
     def selection(self, children: Sequence[Piece]) -> Parsed:
         *by, operand = self.values(children)
         return self.make(children, f.Selection, _strategy(children[0]), operand, *by)
 
     def compared(self, children: Sequence[Piece]) -> Parsed:
-        return self.part(
-            children, tuple(LabelReference(p.value, span=Span(p.start_pos, p.end_pos)) for p in self.parts(children))
-        )
+        return self.part(children, tuple(LabelReference(p.value, span=span_of(p)) for p in self.parts(children)))
 
     def project(self, children: Sequence[Piece]) -> Parsed:
         *labels, operand = self.values(children)
@@ -292,17 +294,9 @@ class _CeqlBuilder(ConditionBuilder):
                     f"* reports all labels, so only values may accompany it, not the label '{part.value.label}'",
                     span=span_of(part),
                 )
-        return self._projection(children, s.ProjectionKind.ALL)
+        return _projection(s.ProjectionKind.ALL)(self, children)
 
-    def nothing(self, children: Sequence[Piece]) -> Parsed:
-        return self._projection(children, s.ProjectionKind.NONE)
-
-    def items(self, children: Sequence[Piece]) -> Parsed:
-        return self._projection(children, s.ProjectionKind.ITEMS)
-
-    def _projection(self, children: Sequence[Piece], kind: s.ProjectionKind) -> Parsed:
-        shown = s.Projection(kind, tuple(self.values(children)), span=span_of(*children))
-        return self.part(children, {"projection": shown})
+    nothing, items = _projection(s.ProjectionKind.NONE), _projection(s.ProjectionKind.ITEMS)
 
     def label_item(self, children: Sequence[Piece]) -> Parsed:
         label, *attributes = self.values(children)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from cerflow.base.errors import QueryError, QuerySyntaxError, Span, nearest
@@ -73,17 +72,18 @@ class CallBuilder(TreeBuilder):
         quoted = isinstance(head, Parsed) and head.name is not None and head.name.quoted
         name = written.lower()
         if quoted or name not in BUILT_IN:
-            return self._predicate(children, written, arguments)
+            # A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event.
+            given = tuple(self._label(a) if _may_be_label(a) else self.value(a) for a in arguments)
+            return self.make(children, c.PredicateCall, written, given)
         if not arguments and name in ("position", "time"):
             # Those of the current event.
             return self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
         c.check_arity(name, len(arguments), span_of(*children))
         if name in ("position", "time") or (name == "count" and arguments[0].name is not None):
-            made = self._label(arguments[0])
-            label = made.value if name == "count" else (made.value,)
-            return self.make((children[0], made, children[-1]), _kind_of(name), name, label)
-        values = tuple(map(self.value, arguments))
-        kind = _kind_of(name)
+            values: tuple[c.Expression, ...] = (self._label(arguments[0]),)
+        else:
+            values = tuple(map(self.value, arguments))
+        kind = c.Aggregate if name in c.AGGREGATES else c.SetTest if name in c.SET_TESTS else c.Function
         return self.make(children, kind, name, values if kind is c.Function else values[0])
 
     def distinct(self, children: Sequence[Piece]) -> Parsed:
@@ -95,14 +95,8 @@ class CallBuilder(TreeBuilder):
             )
         return self.make(children, c.Aggregate, c.COUNT_DISTINCT, self.value(argument))
 
-    def _predicate(self, children: Sequence[Piece], name: str, arguments: list[Parsed]) -> Parsed:
-        """A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event."""
-        made = [self._label(a) if _may_be_label(a) else replace(a, value=self.value(a)) for a in arguments]
-        pieces = (children[0], *made, children[-1])
-        return self.make(pieces, c.PredicateCall, name, tuple(argument.value for argument in made))
-
     @staticmethod
-    def _label(argument: Parsed) -> Parsed:
+    def _label(argument: Parsed) -> c.LabelReference:
         """An argument that must be a label, or EVENT for the current event."""
         name = argument.name
         if name is None or (name.reserved and name.text.upper() != "EVENT"):
@@ -110,13 +104,7 @@ class CallBuilder(TreeBuilder):
             hint = f'in double quotes it is a name: "{name.text}"' if name else None
             reason = f"{word} the name of a label is expected"
             raise QuerySyntaxError(reason, span=span_of(argument), hint=hint, expected=("a label",))
-        reference = c.LabelReference(None if name.reserved else name.text, span=span_of(argument))
-        return replace(argument, value=reference)
-
-
-def _kind_of(name: str) -> type[c.Function | c.Aggregate | c.SetTest]:
-    """What a name in front of arguments stands for, if it is not that of a predicate."""
-    return c.Aggregate if name in c.AGGREGATES else c.SetTest if name in c.SET_TESTS else c.Function
+        return c.LabelReference(None if name.reserved else name.text, span=span_of(argument))
 
 
 def _may_be_label(argument: Parsed) -> bool:

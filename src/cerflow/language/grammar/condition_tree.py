@@ -46,7 +46,7 @@ def _pattern(cls: type[c.Condition], check: Callable[[str, Span], None]) -> _Cal
     def test(self: ConditionBuilder, children: Sequence[Piece]) -> Parsed:
         pattern = _string(children[-1])
         check(pattern, span_of(children[-1]))
-        return self.make(children, cls, self.value(_first(children)), pattern, _negated(children))
+        return self.make(children, cls, self.value(self.parts(children)[0]), pattern, _negated(children))
 
     return test
 
@@ -75,35 +75,23 @@ class ConditionBuilder(CallBuilder):
 
     def comparison(self, children: Sequence[Piece]) -> Parsed:
         """``a < b``."""
-        left, sign, right = children
-        assert isinstance(left, Parsed)
-        assert isinstance(right, Parsed)
-        made = self.make(children, c.Comparison, _operator(sign), self.value(left), self.value(right))
+        left, right = self.parts(children)
+        made = self.make(children, c.Comparison, _operator(children[1]), self.value(left), self.value(right))
         return replace(made, last=right)
 
     def chained(self, children: Sequence[Piece]) -> Parsed:
         """``a = b = c``: the neighbours compared, joined by AND."""
-        before, sign, right = children
-        assert isinstance(before, Parsed)
-        assert isinstance(right, Parsed)
-        middle = before.last
-        assert middle is not None
-        pair = (middle, sign, right)
-        added = c.Comparison(_operator(sign), self.value(middle), self.value(right), span=span_of(*pair))
-        return replace(self.make(children, c.And, before.value, added), last=right)
+        before, right = self.parts(children)
+        assert before.last is not None
+        added = self.comparison((before.last, *children[1:]))
+        return replace(self.make(children, c.And, before.value, added.value), last=right)
 
     def in_interval(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] IN {low..high}``, where either end may be left out."""
         dots = next(i for i, child in enumerate(children) if child == "..")
         low, high = children[dots - 1], children[dots + 1]
-        return self.make(
-            children,
-            c.Between,
-            self.value(_first(children)),
-            self.value(low) if isinstance(low, Parsed) else None,
-            self.value(high) if isinstance(high, Parsed) else None,
-            _negated(children),
-        )
+        ends = (self.value(end) if isinstance(end, Parsed) else None for end in (low, high))
+        return self.make(children, c.Between, self.value(self.parts(children)[0]), *ends, _negated(children))
 
     def in_(self, children: Sequence[Piece]) -> Parsed:
         """``a [NOT] IN (item, …)``."""
@@ -183,9 +171,8 @@ class ConditionBuilder(CallBuilder):
     def duration_literal(self, children: Sequence[Piece]) -> Parsed:
         """A duration as a value, to which a minus directly before it belongs."""
         (duration,) = self.parts(children)
-        return self.make(
-            children, c.Literal, timedelta(microseconds=duration.value if len(children) == 1 else -duration.value)
-        )
+        sign = 1 if len(children) == 1 else -1
+        return self.make(children, c.Literal, timedelta(microseconds=sign * duration.value))
 
     def string(self, children: Sequence[Piece]) -> Parsed:
         """A string."""
@@ -203,8 +190,7 @@ class ConditionBuilder(CallBuilder):
         """A name alone: an attribute of the current event, unless it turns out to be a label in an argument."""
         (name,) = self.parts(children)
         assert name.name is not None
-        value = c.Attribute(None, name.value, quoted=name.name.quoted, span=span_of(*children))
-        return replace(self.part(children, value), name=name.name)
+        return replace(self.make(children, c.Attribute, None, name.value, quoted=name.name.quoted), name=name.name)
 
     def bare_reserved(self, children: Sequence[Piece]) -> Parsed:
         """A reserved word as an attribute; EVENT in an argument is the current event."""
@@ -214,8 +200,7 @@ class ConditionBuilder(CallBuilder):
     def attribute(self, children: Sequence[Piece]) -> Parsed:
         """``label.attribute``, or in a bracket or terminal ``attribute.field``."""
         label, attribute = self.parts(children)
-        value = c.Attribute(label.value, attribute.value, doubtful=True, span=span_of(*children))
-        return self.part(children, value)
+        return self.make(children, c.Attribute, label.value, attribute.value, doubtful=True)
 
     # -- windows
 
@@ -235,15 +220,14 @@ class ConditionBuilder(CallBuilder):
 
     def longer_duration(self, children: Sequence[Piece]) -> Parsed:
         """A duration and another ``number unit``."""
-        before = _first(children)
-        total = before.value + self.duration(children).value
+        total = self.parts(children)[0].value + self.duration(children).value
         if total > LARGEST_INTEGER:
             raise QuerySyntaxError("this duration is too long", span=span_of(*children))
         return self.part(children, total)
 
     def window(self, children: Sequence[Piece]) -> Parsed:
         """A duration that is complete."""
-        microseconds = _first(children).value
+        microseconds = self.parts(children)[0].value
         if microseconds <= 0:
             raise QuerySyntaxError("a window must be larger than zero", span=span_of(*children))
         return self.make(children, DurationWindow, microseconds)
@@ -265,12 +249,6 @@ def positive_integer(token: Piece, what: str) -> int:
             f"{what} must be a positive integer", span=span_of(token), expected=("a positive integer",)
         )
     return value
-
-
-def _first(children: Sequence[Piece]) -> Parsed:
-    part = children[0]
-    assert isinstance(part, Parsed)
-    return part
 
 
 def _negated(children: Sequence[Piece]) -> bool:
