@@ -16,6 +16,7 @@ from cerflow.automata.compile.formulas import compile_formula as to_transducer
 from cerflow.automata.model.runs import matches as transducer_matches
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base.events import Stream
+from cerflow.logic.analysis.first_order import Property, bound_variables, defined_variables, is_safe, is_well_formed
 from cerflow.theory.from_automata.kleene import star_automaton
 from cerflow.theory.from_automata.star_semantics import (
     StarCounterexample,
@@ -26,15 +27,12 @@ from cerflow.theory.from_automata.star_semantics import (
 from cerflow.theory.papers.constructions.operators import star_matches
 from cerflow.theory.papers.translations.cel import star_to_formula, to_formula
 from cerflow.theory.rewriting.filters import push_down_filters
-from cerflow.theory.rewriting.first_order.properties import Property
-from cerflow.theory.rewriting.first_order.properties import bound_of as bound_variables
-from cerflow.theory.rewriting.first_order.properties import bounded as is_bounded
-from cerflow.theory.rewriting.first_order.properties import defined_of as defined_variables
-from cerflow.theory.rewriting.first_order.properties import locally_parametrized as is_locally_parametrized
-from cerflow.theory.rewriting.first_order.properties import safe as is_safe
-from cerflow.theory.rewriting.first_order.properties import to_disjunctive_normal_form as disjunctive_normal_form
-from cerflow.theory.rewriting.first_order.properties import to_safe as safe_form
-from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
+from cerflow.theory.rewriting.first_order.properties import (
+    disjunctive_normal_form,
+    is_bounded,
+    is_locally_parametrized,
+    safe_form,
+)
 from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order, second_order_to_first_order
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 from cerflow.theory.rewriting.labels import push_down_labels, push_down_renames

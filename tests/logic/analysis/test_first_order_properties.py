@@ -5,12 +5,11 @@ from cerflow.language.parser import parse_formula
 from cerflow.logic.analysis.first_order import (
     bound_variables,
     check_first_order,
-    defined_outside_iterations,
     defined_variables,
     is_safe,
+    is_well_formed,
     variables,
 )
-from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
 from support.generators.first_order import is_unary
 from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, UNSAFE
 
@@ -19,7 +18,7 @@ def test_variables_of_the_example():
     formula = parse_formula("(T AS x ; (H AS y)+) FILTER z.id = 1")
     assert variables(formula) == {"x", "y", "z"}
     assert defined_variables(formula) == {"x", "y"}
-    assert defined_outside_iterations(formula) == {"x"}
+    assert defined_variables(formula, outside_iterations=True) == {"x"}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +55,7 @@ def test_bound(text, bound):
 def test_static_properties(text, well_formed, safe, unary):
     formula = parse_formula(text)
     assert bool(is_well_formed(formula)) is well_formed
-    assert is_safe(formula) is safe
+    assert bool(is_safe(formula)) is safe
     assert is_unary(formula) is unary
 
 

@@ -31,9 +31,8 @@ from cerflow.language.formula import (
     Within,
 )
 from cerflow.language.node import walk
-from cerflow.logic.analysis.first_order import bound_variables
+from cerflow.logic.analysis.first_order import bound_variables, is_well_formed
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
 from support.generators.limits import INTEGERS, mostly
 
 VARIABLES = ("x", "y", "z")

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
-from cerflow.logic.analysis.first_order import is_safe
+from cerflow.logic.analysis.first_order import is_safe, is_well_formed
 from cerflow.rewritings import is_locally_parametrized
-from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 from support.generators.first_order import first_order_formulas, is_unary, related_formulas, small_streams
 from support.golden import PHI1, PHI1_PUSHED, PHI2, PHI3, PHI4, PHI5, PHI6, SENSORS, UNSAFE

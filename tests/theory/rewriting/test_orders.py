@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
-from cerflow.logic.analysis.first_order import check_first_order, is_safe, variables
+from cerflow.logic.analysis.first_order import check_first_order, is_safe, is_well_formed, variables
 from cerflow.logic.analysis.scopes import resolve
-from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
 from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order, second_order_to_first_order
 from support.generators.conditions import Fragment
 from support.generators.first_order import first_order_formulas, is_unary, related_formulas, small_streams

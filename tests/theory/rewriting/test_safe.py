@@ -9,7 +9,7 @@ from cerflow.language.node import fold
 from cerflow.language.parser import parse_formula
 from cerflow.logic.analysis.first_order import is_safe
 from cerflow.logic.analysis.scopes import labels_of
-from cerflow.theory.rewriting.first_order.properties import to_disjunctive_normal_form, to_safe
+from cerflow.theory.rewriting.first_order.properties import disjunctive_normal_form, safe_form
 from cerflow.theory.rewriting.first_order.reading import from_first_order
 from cerflow.theory.semantics.first_order import first_order_denotation
 from cerflow.theory.semantics.formulas import Denotation
@@ -39,7 +39,7 @@ def in_normal_form(formula: Formula) -> bool:
 
 @given(first_order_formulas(), small_streams())
 def test_disjunctive_normal_form(formula, rows):
-    normal = to_disjunctive_normal_form(formula)
+    normal = disjunctive_normal_form(formula)
     assert in_normal_form(normal)
     stream = Stream.from_dicts(rows)
     assert meanings(normal, stream) == meanings(formula, stream)
@@ -47,7 +47,7 @@ def test_disjunctive_normal_form(formula, rows):
 
 @given(first_order_formulas(), small_streams())
 def test_safe_form(formula, rows):
-    safe = to_safe(formula)
+    safe = safe_form(formula)
     assert safe is None or is_safe(safe)
     stream = Stream.from_dicts(rows)
     assert meanings(safe, stream) == meanings(formula, stream)
@@ -76,13 +76,13 @@ def test_first_order_reading_keeps_labels(formula, rows, data):
 
 
 def test_unsafe_formula_is_unsatisfiable():
-    assert to_safe(parse_formula("T AS x ; T AS x")) is None
+    assert safe_form(parse_formula("T AS x ; T AS x")) is None
     assert from_first_order(parse_formula("(T AS x ; T AS x)+ ; H AS y")) is None
 
 
 def test_unsafe_branches_go():
     formula = parse_formula("(A AS x OR B AS y) ; A AS x")
-    assert to_safe(formula) == parse_formula("B AS y ; A AS x")
+    assert safe_form(formula) == parse_formula("B AS y ; A AS x")
 
 
 def test_safe_formulas_stay_as_they_are():
@@ -122,7 +122,7 @@ def test_long_sequences():
     text = " ; ".join(f"A AS x{i}" for i in range(1000))
     formula = parse_formula(text)
     assert from_first_order(formula) == formula
-    assert to_safe(parse_formula(f"{text} ; A AS x7")) is None
+    assert safe_form(parse_formula(f"{text} ; A AS x7")) is None
 
 
 def test_ill_formed_formula_is_refused():
@@ -131,5 +131,5 @@ def test_ill_formed_formula_is_refused():
 
 
 def test_sequence_type_is_kept():
-    safe = to_safe(parse_formula("A AS x ; B AS y"))
+    safe = safe_form(parse_formula("A AS x ; B AS y"))
     assert isinstance(safe, Sequence)

@@ -9,8 +9,7 @@ from cerflow.base.errors import QueryError
 from cerflow.base.events import Stream, support
 from cerflow.language.formula import StrictIteration
 from cerflow.language.parser import parse_formula, parse_query, parse_sremo
-from cerflow.logic.analysis.first_order import check_first_order
-from cerflow.theory.rewriting.first_order.properties import well_formed as is_well_formed
+from cerflow.logic.analysis.first_order import check_first_order, is_well_formed
 from cerflow.theory.semantics.first_order import first_order_denotation
 from cerflow.theory.semantics.formulas import Denotation
 from cerflow.theory.semantics.queries import evaluate

@@ -8,16 +8,35 @@ AS defines no variable.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cerflow.base.errors import QueryError, nearest
 from cerflow.language import formula as f
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import LabelReference, Some
 from cerflow.language.node import Node, fold, fold_each, walk
+from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels, handed_down
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
 _CORE = f.SingleEvent, f.As, f.Filter, f.Disjunction, f.Sequence, f.Iteration, f.Selection, f.Within
+
+
+@dataclass(frozen=True)
+class Property:
+    """Whether a formula has a property; if not, a ``subformula`` that lacks it, and the ``reason``."""
+
+    holds: bool = True
+    subformula: f.Formula | None = None
+    reason: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __repr__(self) -> str:
+        where = "" if self.subformula is None else f" in {show(self.subformula)}"
+        return "<Property True>" if self.holds else f"<Property False: {self.reason}{where}>"
 
 
 def condition_variables(current: f.Formula) -> Names:
@@ -40,14 +59,12 @@ def variables(formula: f.Formula) -> Names:
     return frozenset(found)
 
 
-def defined_variables(formula: f.Formula) -> Names:
-    """vdef(φ): the variables with a clause ``R AS x`` (P1 §3)."""
+@of_formula
+def defined_variables(formula: f.Formula, *, outside_iterations: bool = False) -> Names:
+    """vdef(φ), or vdef+(φ): the variables with a clause ``R AS x``, or with one outside every ``+`` (P1 §3)."""
+    if outside_iterations:
+        return fold(formula, combine_defined)
     return frozenset(current.label for current in walk(formula) if isinstance(current, f.As))
-
-
-def defined_outside_iterations(formula: f.Formula) -> Names:
-    """vdef+(φ): the variables with a clause ``R AS x`` outside every ``+`` (P1 §3)."""
-    return fold(formula, combine_defined)
 
 
 def combine_defined(current: Node, below: Sequence[Names]) -> Names:
@@ -62,8 +79,12 @@ def combine_defined(current: Node, below: Sequence[Names]) -> Names:
     return _NONE
 
 
+@of_formula
 def bound_variables(formula: f.Formula, *, union: bool = False) -> Names:
-    """bound(φ) (P1 §5.1): the variables that stand for an event in every match; with ``union``, in a branch of OR."""
+    """bound(φ): the variables that stand for an event in every match (P1 §5.1); a formula is text, tree or query.
+
+    With ``union`` those of OR are the union, as in the short form of P1 (ICDT), and not the intersection.
+    """
     return fold(formula, combine_defined if union else _combine_bound)
 
 
@@ -132,10 +153,7 @@ def refuse_by(by: Sequence[LabelReference]) -> None:
 
 def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list[tuple[str, Node, f.Formula]]:
     """The variables of filters that no formula around them binds (P1 §5.1), with the first node that names each, and
-    the filter.
-
-    ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ. For ``union`` see
-    `bound_variables`.
+    the filter; ``strict`` and ``union`` are those of `is_well_formed`.
     """
     bound, defined = (
         fold_each(formula, combine) for combine in (combine_defined if union else _combine_bound, combine_defined)
@@ -155,19 +173,28 @@ def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list
     return [fault[1:] for fault in sorted(faults, key=lambda fault: fault[:2])]
 
 
-def is_safe(formula: f.Formula) -> bool:
+@of_formula
+def is_well_formed(formula: f.Formula, *, strict: bool = True, union: bool = False) -> Property:
+    """Whether each variable of each filter is bound by a formula around the filter (P1 §5.1).
+
+    ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ. For ``union`` see
+    `bound_variables`.
+    """
+    for name, _, place in ill_formed(formula, strict=strict, union=union):
+        return Property(False, place, f"no formula around the filter binds '{name}'")
+    return Property()
+
+
+@of_formula
+def is_safe(formula: f.Formula) -> Property:
     """Whether no ``φ1 ; φ2`` defines a variable on both sides, repetitions aside (P1 §5.1)."""
-    return unsafe_sequence(formula) is None
-
-
-def unsafe_sequence(formula: f.Formula) -> tuple[f.Sequence, str] | None:
-    """The first ``φ1 ; φ2`` that defines a variable on both sides, and the variable."""
-    found: list[tuple[f.Sequence, str]] = []
+    found: list[Property] = []
 
     def visit(current: Node, below: Sequence[Names]) -> Names:
         if isinstance(current, f.Sequence):
-            found.extend((current, name) for name in sorted(below[0] & below[1]))
+            twice = sorted(below[0] & below[1])
+            found.extend(Property(False, current, f"both sides of ; define '{name}'") for name in twice)
         return combine_defined(current, below)
 
     fold(formula, visit)
-    return found[0] if found else None
+    return found[0] if found else Property()

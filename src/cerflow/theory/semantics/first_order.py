@@ -13,7 +13,7 @@ from cerflow.base.events import Event, StreamGiven, as_stream
 from cerflow.language import formula as f
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition
-from cerflow.logic.analysis.first_order import defined_outside_iterations, refuse_by, variables
+from cerflow.logic.analysis.first_order import defined_variables, refuse_by, variables
 from cerflow.logic.analysis.scopes import occurrences
 from cerflow.theory.semantics.complex_events import kept_by, within
 from cerflow.theory.semantics.conditions import satisfies
@@ -47,7 +47,9 @@ class _FirstOrder:
         self._answer = cache(self._evaluate)
         self._places = occurrences(formula)
         self.mentioned = {k: variables(place.formula) for k, place in self._places.items()}
-        self._defined = {k: defined_outside_iterations(place.formula) for k, place in self._places.items()}
+        self._defined = {
+            k: defined_variables(place.formula, outside_iterations=True) for k, place in self._places.items()
+        }
 
     def valuations(self, names: frozenset[str]) -> Iterator[Valuation]:
         """All valuations of some variables."""

@@ -14,6 +14,7 @@ from cerflow.language.automaton import show_state, sorted_states
 from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.formula import Formula
 from cerflow.language.printer import show
+from cerflow.logic.analysis.first_order import Property, is_safe, is_well_formed
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.pictures.targets import shown_or_told
 from cerflow.theory.papers.constructions.determinize import io_determinize, is_io_deterministic
@@ -22,7 +23,7 @@ from cerflow.theory.papers.model.models import CEA
 from cerflow.theory.papers.model.pictures import show_edge
 from cerflow.theory.papers.model.runs import reached_states, reported_matches
 from cerflow.theory.papers.translations.cel import compile_cel
-from cerflow.theory.rewriting.first_order.properties import Property, safe, to_safe, well_formed
+from cerflow.theory.rewriting.first_order.properties import safe_form
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 
 _NEVER = "it can never match"
@@ -140,11 +141,11 @@ def stages(formula: FormulaGiven, events: StreamGiven | None = None) -> Stages:
 
 @of_formula
 def _stages(formula: Formula, events: Sequence[Event] | None) -> Stages:
-    found: dict[str, Any] = {"formula": formula, "well_formed": well_formed(formula), "safe": safe(formula)}
+    found: dict[str, Any] = {"formula": formula, "well_formed": is_well_formed(formula), "safe": is_safe(formula)}
     if not found["well_formed"]:
         return Stages(**found, reason="an ill-formed formula may depend on events to come (P1 §5.1)")
     try:
-        found["safe_form"] = formula if found["safe"] else to_safe(formula)
+        found["safe_form"] = formula if found["safe"] else safe_form(formula)
         if found["safe_form"] is None:
             return Stages(**found, reason=_NEVER)
         found["lp_form"] = lp_normal_form(found["safe_form"])

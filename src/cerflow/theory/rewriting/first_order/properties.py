@@ -6,16 +6,16 @@ Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, T
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
-from cerflow.language.builder.given import FormulaGiven, formula_tree, of_formula
+from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, operands
 from cerflow.language.node import Node, fold, fold_only, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
+from cerflow.logic.analysis.first_order import Property
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.connectives import clauses
 from cerflow.theory.rewriting.repetitions import without_repetitions
@@ -23,56 +23,10 @@ from cerflow.theory.rewriting.repetitions import without_repetitions
 _Pair = tuple[frozenset[str], frozenset[str]]
 
 
-@dataclass(frozen=True)
-class Property:
-    """Whether a formula has a property; if not, a ``subformula`` that lacks it, and the ``reason``."""
-
-    holds: bool = True
-    subformula: f.Formula | None = None
-    reason: str | None = None
-
-    def __bool__(self) -> bool:
-        return self.holds
-
-    def __repr__(self) -> str:
-        where = "" if self.subformula is None else f" in {show(self.subformula)}"
-        return "<Property True>" if self.holds else f"<Property False: {self.reason}{where}>"
-
-
-def bound_of(formula: FormulaGiven, *, union: bool = False) -> frozenset[str]:
-    """bound(φ): the variables that stand for an event in every match (P1 §5.1); a formula is text, tree or query.
-
-    With ``union`` those of OR are the union, as in the short form of P1 (ICDT), and not the intersection.
-    """
-    return first_order.bound_variables(formula_tree(formula), union=union)
-
-
-def defined_of(formula: FormulaGiven, *, outside_iterations: bool = False) -> frozenset[str]:
-    """vdef(φ), or vdef+(φ): the variables with a clause ``R AS x``, or with one outside every ``+`` (P1 §3)."""
-    tree = formula_tree(formula)
-    return first_order.defined_outside_iterations(tree) if outside_iterations else first_order.defined_variables(tree)
-
-
-def well_formed(formula: FormulaGiven, *, strict: bool = True, union: bool = False) -> Property:
-    """Whether each variable of each filter is bound by a formula around the filter (P1 §5.1).
-
-    ``strict`` (erratum E9) takes away, within ``ρ+``, what is bound around it but defined again in ρ. For ``union`` see
-    `bound_of`.
-    """
-    for name, _, place in first_order.ill_formed(formula_tree(formula), strict=strict, union=union):
-        return Property(False, place, f"no formula around the filter binds '{name}'")
-    return Property()
-
-
-def safe(formula: FormulaGiven) -> Property:
-    """Whether no ``φ1 ; φ2`` defines a variable on both sides, repetitions aside (P1 §5.1)."""
-    found = first_order.unsafe_sequence(formula_tree(formula))
-    return Property() if found is None else Property(False, found[0], f"both sides of ; define '{found[1]}'")
-
-
-def locally_parametrized(formula: FormulaGiven) -> Property:
+@of_formula
+def is_locally_parametrized(formula: f.Formula) -> Property:
     """Whether every condition on one variable stands on the assignment of that variable (P1 §5.2)."""
-    for current in walk(formula_tree(formula)):
+    for current in walk(formula):
         if not isinstance(current, f.Filter):
             continue
         for part in operands(current.condition, And):
@@ -83,14 +37,14 @@ def locally_parametrized(formula: FormulaGiven) -> Property:
     return Property()
 
 
-def bounded(formula: FormulaGiven) -> Property:
+@of_formula
+def is_bounded(formula: f.Formula) -> Property:
     """Whether a CEPL formula is bounded (003 Definition 3), so that registers for one event each suffice.
 
     It is well-formed, filters read only variables that their own operand binds, and the sides of ``;`` mention
     different variables.
     """
-    tree = formula_tree(formula)
-    found = well_formed(tree, strict=False)
+    found = first_order.is_well_formed(formula, strict=False)
     if not found:
         return found
     faults: list[Property] = []
@@ -120,7 +74,7 @@ def bounded(formula: FormulaGiven) -> Property:
                 faults.append(Property(False, current, f"CEPL has no {type(current).__name__}"))
         return bound, mentioned
 
-    fold_only(tree, f.Formula, visit)
+    fold_only(formula, f.Formula, visit)
     return faults[0] if faults else Property()
 
 
@@ -129,7 +83,7 @@ _Disjuncts = list[tuple[f.Formula, frozenset[str]]]
 
 
 @of_formula
-def to_disjunctive_normal_form(formula: f.Formula) -> f.Formula:
+def disjunctive_normal_form(formula: f.Formula) -> f.Formula:
     """An equivalent formula φ1 OR … OR φn in which every OR of the φi is inside a ``+``, and so on within that.
 
     May be exponentially larger. OR stays inside NEXT, LAST and MAX, which compare the matches of all branches.
@@ -139,7 +93,7 @@ def to_disjunctive_normal_form(formula: f.Formula) -> f.Formula:
 
 
 @of_formula
-def to_safe(formula: f.Formula) -> f.Formula | None:
+def safe_form(formula: f.Formula) -> f.Formula | None:
     """An equivalent safe formula, or None if the formula cannot match.
 
     A variable that is defined on both sides of ``;`` would be two events at once, so such disjuncts are left out of
@@ -169,7 +123,7 @@ def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
                 defined = [] if isinstance(current, f.Iteration) else [names for _, names in parts[0]]
                 whole = with_children(current, (inner, *current.children[1:]))
                 return [(whole, frozenset[str]().union(*defined))]
-        return [(current, first_order.defined_outside_iterations(current))]
+        return [(current, first_order.defined_variables(current, outside_iterations=True))]
 
     return fold_only(formula, f.Formula, visit)
 

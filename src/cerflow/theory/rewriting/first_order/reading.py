@@ -17,7 +17,7 @@ from cerflow.language.select import CountItem, Select
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import handed_down, relation_names
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_later_choices, transformed, with_own_labels
-from cerflow.theory.rewriting.first_order.properties import to_safe
+from cerflow.theory.rewriting.first_order.properties import safe_form
 
 
 def check_query_of_sets(select: Select) -> None:
@@ -53,14 +53,14 @@ def from_first_order(formula: f.Formula) -> f.Formula | None:
 
     The supports of its complex events are the matches of the first-order formula, the labels are the variables. None
     if the formula cannot match. Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` as
-    `to_safe` does, and for NEXT, LAST and MAX after other events.
+    `safe_form` does, and for NEXT, LAST and MAX after other events.
     """
     first_order.check_first_order(formula)
     refuse_later_choices(formula)
     renamed, back = _renamed_apart(formula)
     plain: f.Formula | None = renamed
     if not first_order.is_safe(renamed) or _has_partly_bound(renamed):
-        plain = to_safe(renamed)
+        plain = safe_form(renamed)
     if plain is None:
         return None
     left = {current.label for current in walk(plain) if isinstance(current, f.As)}
@@ -74,7 +74,7 @@ def _has_partly_bound(formula: f.Formula) -> bool:
     """Whether a filter reads a variable that only some branches of its operand define."""
     for current in walk(formula):
         if isinstance(current, f.Filter):
-            defined = first_order.defined_outside_iterations(current.operand)
+            defined = first_order.defined_variables(current.operand, outside_iterations=True)
             if first_order.condition_variables(current) & defined - first_order.bound_variables(current.operand):
                 return True
     return False

@@ -16,7 +16,7 @@ from cerflow.logic.analysis.scopes import condition_labels, handed_down, relatio
 from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting import rebuild
 from cerflow.theory.rewriting.filters import push_down_filters
-from cerflow.theory.rewriting.first_order.properties import to_safe
+from cerflow.theory.rewriting.first_order.properties import safe_form
 from cerflow.theory.rewriting.first_order.waiting import Bringing
 
 
@@ -39,7 +39,7 @@ def first_order_to_second_order(formula: f.Formula) -> f.Formula | None:
     rebuild.refuse_later_choices(formula)
     for current in walk(formula):
         rebuild.refuse_any(current)
-    safe = formula if is_safe(formula) else to_safe(formula)
+    safe = formula if is_safe(formula) else safe_form(formula)
     if safe is None:
         return None
     bringing = Bringing(safe, relate=True)

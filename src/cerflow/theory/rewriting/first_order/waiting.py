@@ -26,7 +26,7 @@ from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.connectives import clauses_asked, negated
 from cerflow.logic.rewriting import rebuild as trees
 from cerflow.logic.rewriting.rebuild import check_tree_size, refuse_to_pass, size
-from cerflow.theory.rewriting.first_order.properties import to_safe
+from cerflow.theory.rewriting.first_order.properties import safe_form
 
 _NONE: frozenset[str] = frozenset()
 
@@ -182,7 +182,7 @@ class Bringing:
 
     def _selection(self, current: f.Selection, operand: list[_Alternative]) -> list[_Alternative]:
         operand = [a.resolved() for a in self._merged(operand)]
-        own = first_order.defined_outside_iterations(current.operand)
+        own = first_order.defined_variables(current.operand, outside_iterations=True)
         waiting = sorted(frozenset().union(*(a.waiting for a in operand)), key=lambda w: (bool(w.labels), w.origin))
         for w in waiting:
             if w.labels or w.outer & own:
@@ -316,7 +316,7 @@ def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Fo
                 return _assigned(current, given[current.label])
             case f.Selection() if _compares(current) and below[0] is not current.operand:
                 filtered = {x for x, all_ in given.items() if any(isinstance(g, Condition) for g in all_)}
-                inside = filtered & first_order.defined_outside_iterations(current.operand)
+                inside = filtered & first_order.defined_variables(current.operand, outside_iterations=True)
                 if inside:
                     refuse_to_pass(current, f"a condition on '{min(inside)}'")
             case f.Filter() if isinstance(below[0], f.Filter) and isinstance(current.operand, f.As):
@@ -348,8 +348,8 @@ def lp_normal_form(formula: f.Formula) -> f.Formula | None:
     several events goes, as it would be asked of the matches that are compared.
 
     Raises `QueryError` as `check_first_order` does, and `UnsupportedQueryError` where a condition would have to go into
-    NEXT, LAST or MAX, where `to_safe` does, and where the result would be too large.
+    NEXT, LAST or MAX, where `safe_form` does, and where the result would be too large.
     """
     first_order.check_first_order(formula)
-    safe = formula if first_order.is_safe(formula) else to_safe(formula)
+    safe = formula if first_order.is_safe(formula) else safe_form(formula)
     return None if safe is None else Bringing(safe, relate=False).run()
