@@ -40,8 +40,7 @@ from cerflow.base.errors import (
 from cerflow.base.later import SecondNames, imported_later
 from cerflow.base.schema import Schema
 from cerflow.language.parser import parse_formula, parse_sremo
-from cerflow.language.predicates.decorator import predicate
-from cerflow.language.predicates.registry import registered_predicates, unregister_predicate
+from cerflow.language.predicates.registry import predicate, registered_predicates, unregister_predicate
 
 if TYPE_CHECKING:
     from cerflow import automata

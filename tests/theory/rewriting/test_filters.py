@@ -11,8 +11,8 @@ from cerflow.language.formula import As, Disjunction, Filter, Formula, Project, 
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.logic.analysis.scopes import labels_of, resolve
-from cerflow.theory.rewriting.events import outer_labels
 from cerflow.theory.rewriting.filters import push_down_filters
+from cerflow.theory.rewriting.labels import outer_labels
 from support.generators.conditions import Fragment, conditions
 from support.generators.queries import formulas, stream_of, streams
 from support.golden import INCREASING, PHI1, PHI2, SENSORS

@@ -19,7 +19,7 @@ from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventType
 from cerflow.language.node import Node, walk
-from cerflow.logic.analysis.demands import KIND_WORDS, KindDemands
+from cerflow.logic.analysis.columns import KIND_WORDS, KindDemands
 from cerflow.logic.conditions.guards import StreamTest, TypeTest
 
 #: From here on integers are rounded where they meet floats, so that it matters which of both an attribute holds.

@@ -15,7 +15,7 @@ from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.connectives import clauses_asked
 from cerflow.logic.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
-from cerflow.theory.rewriting.events import OnEvents, Operation, refuse_outer_labels, spread
+from cerflow.theory.rewriting.labels import OnEvents, Operation, refuse_outer_labels, spread
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
 

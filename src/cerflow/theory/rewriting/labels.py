@@ -1,17 +1,202 @@
-"""AS and renaming moved down to the events (P2 §C.2, C.4; erratum E16)."""
+"""AS, renaming and conditions on one label moved down to the events (P2 §C.2, C.4; erratum E16).
+
+What ``φ AS A``, ``φ [A -> B]`` and a condition on one label do to a complex event, they do to each of its events by
+itself. So they can be moved down to the formulas that read one event.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
+from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, rebuild, walk, with_children
-from cerflow.logic.analysis.scopes import Labels, Scopes, condition_labels, handed_down, resolve
-from cerflow.logic.rewriting.rebuild import FreshNames, relabelled, transformed, with_own_labels
-from cerflow.theory.rewriting import events
+from cerflow.logic.analysis.scopes import (
+    Labels,
+    Scopes,
+    condition_labels,
+    handed_down,
+    occurrences,
+    relation_names,
+    resolve,
+)
+from cerflow.logic.rewriting.rebuild import FreshNames, refuse_to_pass, relabelled, transformed, with_own_labels
 from cerflow.theory.rewriting.repetitions import without_repetitions
+
+
+@dataclass(frozen=True)
+class OnEvents:
+    """A condition that every event of ``label`` satisfies by itself; without a label it reads no event."""
+
+    label: str | None
+    condition: Condition
+
+
+#: What is done to each event: a label or a renaming as the operator says, or a condition.
+Operation = f.As | f.Rename | OnEvents
+#: Operations that go on below a formula, the first one first.
+_Waiting = tuple[Operation, ...]
+
+
+def spread(formula: f.Formula, moved: Callable[[f.Formula], Sequence[Operation] | None]) -> f.Formula:
+    """Move operators down to the formulas that read one event.
+
+    ``moved`` gives the operations that an operator consists of, the first one first, or None if it stays; it must be
+    true of those that stay that they may change places with those that are moved. Neither AS nor renaming can pass
+    PROJECT, AND, ANY and a choice BY labels, so there they stay, and conditions pass with the labels that they have
+    inside. Raises `UnsupportedQueryError` for a condition that would have to pass a strategy.
+    """
+    labels = resolve(formula).labels
+    places = occurrences(formula)
+    apply = _Application(formula)
+    gone: set[int] = set()
+    here: dict[int, Sequence[Operation]] = {}
+
+    def enter(index: int, current: f.Formula, waiting: _Waiting) -> _Waiting:
+        if labels[index].single:
+            here[index] = waiting
+            return ()
+        operations = moved(current)
+        if operations is not None:
+            gone.add(index)
+            return (*operations, *waiting)
+        if isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
+            for operation in waiting:
+                if isinstance(operation, OnEvents):
+                    refuse_to_pass(current, place=operation.condition)
+            if stops_labels(current):
+                here[index], waiting = waiting, ()
+        elif stops_labels(current):
+            here[index], waiting = _divided(current, waiting, labels[places[index].operands[0]])
+        return waiting
+
+    # What both sides of AND must satisfy, one of them may check.
+    begin: _Waiting = ()
+    handed_down(formula, begin, enter, first_only=(f.Exclusion, f.Conjunction))
+
+    def change(index: int, current: Node) -> Node:
+        if index in gone:
+            return current.children[0]
+        return apply(cast(f.Formula, current), here[index], labels[index]) if here.get(index) else current
+
+    return transformed(formula, change)
+
+
+def stops_labels(current: Node) -> bool:
+    """Whether AS and renaming around an operator cannot be moved into it.
+
+    PROJECT leaves out what they would need; AND compares labels, ANY and BY choose by them.
+    """
+    return isinstance(current, f.Project | f.Conjunction) or (
+        isinstance(current, f.Selection) and (current.strategy is f.Strategy.ANY or bool(current.by))
+    )
+
+
+def _divided(current: f.Formula, waiting: _Waiting, inner: Labels) -> tuple[list[Operation], _Waiting]:
+    """The operators that stay around PROJECT or AND, and the conditions that pass, as they read inside."""
+    outside: list[Operation] = []
+    inside: list[Operation] = []
+    for operation in waiting:
+        if not isinstance(operation, OnEvents):
+            outside.append(operation)
+            continue
+        names: frozenset[str | None] = frozenset((operation.label,))
+        everything = False
+        for before in reversed(outside):
+            if isinstance(before, f.As):
+                everything = everything or before.label in names
+            elif isinstance(before, f.Rename) and before.old != before.new:
+                names = (names - {before.old}) | (frozenset((before.old,)) if before.new in names else frozenset())
+        if everything:
+            names |= _all_names(current, inner)
+        elif isinstance(current, f.Project):
+            names &= {*current.labels, None}
+        for name in sorted(names, key=str, reverse=True):
+            condition = operation.condition
+            if name != operation.label and operation.label is not None and name is not None:
+                condition = relabelled(condition, {operation.label: name})
+            inside.insert(0, OnEvents(name, condition))
+    return outside, tuple(inside)
+
+
+def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
+    if isinstance(current, f.Project):
+        return frozenset(current.labels)
+    if inner.wildcard:
+        raise UnsupportedQueryError(
+            "a condition on all events of an AND would have to pass it, but what it joins may have any label",
+            span=current.span,
+            hint="Name the event types instead of EVENT or NOT.",
+        )
+    return inner.assigned
+
+
+class _Application:
+    """The needed operations on a formula that reads one event (or stays around PROJECT or AND)."""
+
+    def __init__(self, formula: f.Formula) -> None:
+        self._fresh = FreshNames(formula)
+        given = {n.label if isinstance(n, f.As) else n.new for n in walk(formula) if isinstance(n, f.As | f.Rename)}
+        #: Names that an event has only as its type, so that no formula but its type binds them.
+        self._types = relation_names(formula) - given
+
+    def __call__(self, event: f.Formula, operations: Sequence[Operation], labels: Labels) -> f.Formula:
+        assigned = set(labels.assigned)
+        always = set(labels.bound if labels.single else ())
+        for operation in operations:
+            match operation:
+                case f.As(_, label):
+                    if label not in always:
+                        event = f.As(event, label)
+                    assigned.add(label)
+                    always |= {label} if labels.single else set()
+                case f.Rename(_, old, new):
+                    if old != new and (old in assigned or labels.by_type(old)):
+                        event = f.Rename(event, old, new)
+                        assigned = (assigned - {old}) | {new}
+                        always = (always - {old}) | {new} if old in always else always
+                case OnEvents(label, condition):
+                    if label is None or label in assigned or (labels.by_type(label) and label in self._types):
+                        event = _filtered(event, condition)
+                    elif labels.by_type(label):
+                        # A type may have the name of a label; a formula around may bind that name.
+                        own = self._fresh.like(label)
+                        renamed = f.Filter(f.Rename(event, label, own), relabelled(condition, {label: own}))
+                        event = f.Rename(renamed, own, label)
+        return event
+
+
+def _filtered(event: f.Formula, condition: Condition) -> f.Formula:
+    if isinstance(event, f.Filter):
+        return f.Filter(event.operand, And(event.condition, condition), span=event.span)
+    return f.Filter(event, condition)
+
+
+def outer_labels(formula: f.Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
+    """Each FILTER and NOT with the labels of its condition that are bound outside of its operand."""
+    return [
+        (current, frozenset(scopes.outer.get(index, ())))
+        for index, current in enumerate(walk(formula))
+        if isinstance(current, f.Filter | f.NotEvent)
+    ]
+
+
+def refuse_outer_labels(formula: f.Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
+    """Raise `UnsupportedQueryError` if a condition reads a label (one of ``names``) that is bound further out."""
+    for current, outer in outer_labels(formula, scopes):
+        refused = outer if names is None else outer & names
+        if refused:
+            name = min(refused)
+            raise UnsupportedQueryError(
+                f"a condition reads '{name}', which is bound outside of the filtered formula",
+                span=current.span,
+                hint=f"Put the condition around a formula that contains '{name}' and all other labels that it reads.",
+            )
+
 
 #: Renamings around a formula, the innermost first.
 _Renamings = tuple[tuple[str, str], ...]
@@ -33,18 +218,18 @@ def push_down_labels(formula: f.Formula) -> f.Formula:
     scopes = resolve(formula)
     labels = scopes.labels
     moving = (n.label for k, n in enumerate(walk(formula)) if isinstance(n, f.As) and not labels[k].single)
-    events.refuse_outer_labels(formula, scopes, frozenset(moving))
+    refuse_outer_labels(formula, scopes, frozenset(moving))
 
-    def moved(current: f.Formula) -> Sequence[events.Operation] | None:
+    def moved(current: f.Formula) -> Sequence[Operation] | None:
         return (current,) if isinstance(current, f.As) else None
 
-    return _checked(formula, scopes, events.spread(_apart(formula, scopes), moved))
+    return _checked(formula, scopes, spread(_apart(formula, scopes), moved))
 
 
 def _checked(formula: f.Formula, scopes: Scopes, changed: f.Formula) -> f.Formula:
     """The changed formula, if none of its conditions now reads a label that is bound further out."""
-    before = [labels for _, labels in events.outer_labels(formula, scopes)]
-    for (place, labels), original in zip(events.outer_labels(changed, resolve(changed)), before, strict=True):
+    before = [labels for _, labels in outer_labels(formula, scopes)]
+    for (place, labels), original in zip(outer_labels(changed, resolve(changed)), before, strict=True):
         if labels != original:
             raise UnsupportedQueryError(
                 f"a condition reads events of a type called '{min(labels - original)}', and the label would be "
@@ -62,7 +247,7 @@ def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
     def enter(index: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
         if isinstance(current, f.As) and not scopes.labels[index].single:
             return here | {current.label}
-        return frozenset() if events.stops_labels(current) else here
+        return frozenset() if stops_labels(current) else here
 
     # The labels of the AS around each formula that will be moved into it.
     given = handed_down(formula, frozenset[str](), enter)
@@ -99,14 +284,14 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     formula = without_repetitions(formula)
     scopes = resolve(formula)
     renamings = [n for n in walk(formula) if isinstance(n, f.Rename)]
-    events.refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
+    refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
     stay: set[int] = set()
 
     def enter(index: int, current: f.Formula, here: _Renamings) -> _Renamings:
         if isinstance(current, f.Rename):
             return here if current.old == current.new else ((current.old, current.new), *here)
         passes = not isinstance(current, f.Filter) or _passes(current, scopes.labels[index], here)
-        if passes and not isinstance(current, f.SingleEvent) and not events.stops_labels(current):
+        if passes and not isinstance(current, f.SingleEvent) and not stops_labels(current):
             return here
         stay.add(index)
         return ()

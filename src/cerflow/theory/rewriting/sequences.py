@@ -12,9 +12,8 @@ from cerflow.language.node import Node, walk
 from cerflow.logic.analysis.scopes import handed_down, occurrences, resolve
 from cerflow.logic.rewriting.rebuild import FreshNames, transformed
 from cerflow.theory.rewriting.ends import adjacent, joined_strictly, pieces
-from cerflow.theory.rewriting.events import outer_labels
 from cerflow.theory.rewriting.filters import push_down_filters
-from cerflow.theory.rewriting.labels import push_down_labels
+from cerflow.theory.rewriting.labels import outer_labels, push_down_labels
 from cerflow.theory.rewriting.paths import Paths, paths_through
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
