@@ -17,8 +17,7 @@ from cerflow.language import sremo as r
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
-from cerflow.language.grammar.call_tree import no_truth_in
-from cerflow.language.grammar.condition_tree import ConditionBuilder, positive_integer
+from cerflow.language.grammar.condition_tree import ConditionBuilder, no_truth_in, positive_integer
 from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
 from cerflow.language.node import Node, transform
 
@@ -312,7 +311,7 @@ class _CeqlBuilder(ConditionBuilder):
         """A label, or a value without AS, which has a name of its own if it is an attribute or an aggregate of one."""
         (given,) = self.parts(children)
         value = given.value
-        if given.name is not None and isinstance(value, Attribute) and not given.name.reserved:
+        if given.name is not None and isinstance(value, Attribute):
             return self.make(children, s.LabelItem, value.name)
         self.no_bracket_in(self.closed(given), "a computed column")
         name = None if isinstance(value, Condition) else s.column_name(value)

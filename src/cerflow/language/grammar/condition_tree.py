@@ -8,18 +8,20 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 from cerflow.base import limits
-from cerflow.base.errors import QuerySyntaxError, Span
+from cerflow.base.errors import QueryError, QuerySyntaxError, Span, nearest
 from cerflow.base.operators import Operator
 from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.base.units import DURATION_UNITS
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.language.grammar.call_tree import CallBuilder
-from cerflow.language.grammar.grammars import Name, Parsed, Piece, span_of
-from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.language.node import walk, walk_into
+from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
+from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
+from cerflow.language.node import Node, walk, walk_into
+
+N = TypeVar("N", bound=Node)
 
 #: The number of a duration; that of INTERVAL may have a sign.
 _AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -40,6 +42,10 @@ def _test(cls: type[c.Condition]) -> _Callback:
     )
 
 
+def _constant(read: Callable[[Piece], str | bool | None]) -> _Callback:
+    return lambda self, children: self.make(children, c.Literal, read(children[0]))
+
+
 def _pattern(cls: type[c.Condition], check: Callable[[str, Span], None]) -> _Callback:
     """``value [NOT] LIKE 'pattern'``, and the like."""
 
@@ -51,8 +57,57 @@ def _pattern(cls: type[c.Condition], check: Callable[[str, Span], None]) -> _Cal
     return test
 
 
-class ConditionBuilder(CallBuilder):
+class ConditionBuilder(TreeBuilder):
     """Conditions, expressions and windows."""
+
+    # -- parts that must be a condition or a value
+
+    def condition(self, part: Parsed) -> c.Condition:
+        """The part as a condition; an error if it is a value."""
+        value = part.value
+        if isinstance(value, c.Condition):
+            return value
+        if isinstance(value, c.Literal) and isinstance(value.value, bool):
+            return c.Constant(value.value, span=value.span)
+        if isinstance(value, c.Attribute) and value.label is None and part.name is not None:
+            # No text gives a literal without a place, by which `no_truth_in` finds it.
+            return c.Comparison(Operator.EQ, value, c.Literal(True), span=value.span)
+        raise _no_condition(span_of(part))
+
+    def condition_at_hand(self, part: Parsed) -> c.Condition:
+        """The part as a condition on the current event; an error if a name stands as a condition there."""
+        return no_truth_in(self.condition(part))
+
+    def value(self, part: Parsed) -> c.Expression:
+        """The part as a value; an error if it is a condition."""
+        value = part.value
+        if isinstance(value, c.Expression):
+            return value
+        if isinstance(value, c.PredicateCall):
+            near = nearest(value.name, BUILT_IN)
+            raise QueryError(f"there is no function '{value.name}'", span=span_of(part), suggestion=near)
+        raise QuerySyntaxError(
+            "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
+        )
+
+    def closed(self, part: Parsed) -> Parsed:
+        """The part, if every attribute in it has its label; an error that names the first which has none."""
+        for current in walk_into(no_truth_in(part.value), lambda n: not isinstance(n, c.Bracket)):
+            match current:
+                case c.Function(name, (c.LabelReference(None, span=place),)) if place == current.span:
+                    reason, hint = f"outside a bracket {name} takes a label", f"write {name}(x)"
+                case c.LabelReference(None):
+                    reason = "EVENT means the current event, but there is none outside a bracket"
+                    hint = "name a label instead"
+                case c.Attribute(None, name, quoted=quoted):
+                    reason = f"'{name}' needs a label here"
+                    hint = f"write label.{name}, or {name}.attribute if it is a label"
+                    if quoted:
+                        hint = f"strings are in single quotes: {quote_string(name)}; in double quotes it is a name"
+                case _:
+                    continue
+            raise QuerySyntaxError(reason, span=current.span, hint=hint)
+        return part
 
     # -- conditions
 
@@ -144,6 +199,49 @@ class ConditionBuilder(CallBuilder):
                 what = "SOME" if isinstance(current, c.Some) else "a bracket"
                 raise QuerySyntaxError(f"{what} is not allowed inside {place}", span=current.span)
 
+    # -- calls
+
+    def call(self, children: Sequence[Piece]) -> Parsed:
+        """``name(…)``: a function, an aggregate, a test on a set, or a registered predicate."""
+        head, arguments = children[0], self.parts(children[1:])
+        written = head.value if isinstance(head, Parsed) else str(head)
+        name = written.lower()
+        if (isinstance(head, Parsed) and head.quoted) or name not in BUILT_IN:
+            # A name alone is a label, also in a bracket; in parentheses it is an attribute of the current event.
+            given = tuple(self._label(a) if _may_be_label(a) else self.value(a) for a in arguments)
+            return self.make(children, c.PredicateCall, written, given)
+        if not arguments and name in ("position", "time"):
+            # Those of the current event.
+            return self.make(children, c.Function, name, (c.LabelReference(None, span=span_of(*children)),))
+        c.check_arity(name, len(arguments), span_of(*children))
+        if name in ("position", "time") or (name == "count" and (arguments[0].name or arguments[0].word)):
+            values: tuple[c.Expression, ...] = (self._label(arguments[0]),)
+        else:
+            values = tuple(map(self.value, arguments))
+        kind = c.Aggregate if name in c.AGGREGATES else c.SetTest if name in c.SET_TESTS else c.Function
+        return self.make(children, kind, name, values if kind is c.Function else values[0])
+
+    def distinct(self, children: Sequence[Piece]) -> Parsed:
+        """``count(distinct value)``."""
+        function, argument = self.parts(children)
+        if function.value.lower() != "count":
+            raise QuerySyntaxError(
+                f"only count takes DISTINCT, not {function.value}", span=span_of(*children), expected=("count",)
+            )
+        return self.make(children, c.Aggregate, c.COUNT_DISTINCT, self.value(argument))
+
+    @staticmethod
+    def _label(argument: Parsed) -> c.LabelReference:
+        """An argument that must be a label, or EVENT for the current event."""
+        if not _may_be_label(argument):
+            word = argument.word
+            reason = f"'{word}' is a reserved word, but the name" if word else "here the name"
+            hint = f'in double quotes it is a name: "{word}"' if word else None
+            raise QuerySyntaxError(
+                f"{reason} of a label is expected", span=span_of(argument), hint=hint, expected=("a label",)
+            )
+        return c.LabelReference(argument.name, span=span_of(argument))
+
     # -- values
 
     def arithmetic(self, children: Sequence[Piece]) -> Parsed:
@@ -174,28 +272,18 @@ class ConditionBuilder(CallBuilder):
         sign = 1 if len(children) == 1 else -1
         return self.make(children, c.Literal, timedelta(microseconds=sign * duration.value))
 
-    def string(self, children: Sequence[Piece]) -> Parsed:
-        """A string."""
-        return self.make(children, c.Literal, _string(children[0]))
-
-    def boolean(self, children: Sequence[Piece]) -> Parsed:
-        """``TRUE``, ``FALSE``: as a value or as a condition."""
-        return self.make(children, c.Literal, str(children[0]).upper() == "TRUE")
-
-    def null(self, children: Sequence[Piece]) -> Parsed:
-        """``NULL``."""
-        return self.make(children, c.Literal, None)
+    string, null = _constant(lambda token: _string(token)), _constant(lambda _: None)
+    boolean = _constant(lambda token: str(token).upper() == "TRUE")
 
     def bare(self, children: Sequence[Piece]) -> Parsed:
         """A name alone: an attribute of the current event, unless it turns out to be a label in an argument."""
         (name,) = self.parts(children)
-        assert name.name is not None
-        return replace(self.make(children, c.Attribute, None, name.value, quoted=name.name.quoted), name=name.name)
+        return replace(self.make(children, c.Attribute, None, name.value, quoted=name.quoted), name=name.name)
 
     def bare_reserved(self, children: Sequence[Piece]) -> Parsed:
         """A reserved word as an attribute; EVENT in an argument is the current event."""
         word = str(children[0])
-        return replace(self.make(children, c.Attribute, None, word), name=Name(word, reserved=True))
+        return replace(self.make(children, c.Attribute, None, word), word=word)
 
     def attribute(self, children: Sequence[Piece]) -> Parsed:
         """``label.attribute``, or in a bracket or terminal ``attribute.field``."""
@@ -299,3 +387,26 @@ def _microseconds(amount: Piece, unit: str, text: str | None = None) -> int:
     if abs(exact.numerator) > LARGEST_INTEGER:
         raise QuerySyntaxError("this duration is too long", span=span)
     return exact.numerator
+
+
+def _may_be_label(argument: Parsed) -> bool:
+    """Whether an argument is a name alone, or EVENT; other reserved words can only be attributes."""
+    return argument.name is not None or (argument.word or "").upper() == "EVENT"
+
+
+def no_truth_in(tree: N) -> N:
+    """The tree, if no name stands as a condition in it, which it does only below DEFINE; else an error."""
+    for current in walk_into(tree, lambda _: True):
+        match current:
+            case c.Comparison(_, c.Attribute(), c.Literal(True, span=None)):
+                raise _no_condition(current.span)
+    return tree
+
+
+def _no_condition(span: Span | None) -> QuerySyntaxError:
+    return QuerySyntaxError(
+        "this is a value, but a condition is expected here",
+        span=span,
+        hint="compare it with something, as in x.price > 10",
+        expected=("a condition",),
+    )

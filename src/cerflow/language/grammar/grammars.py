@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from cerflow.base import limits
@@ -24,23 +24,17 @@ if TYPE_CHECKING:
 class Parsed:
     """The result of a callback: a value and the stretch of text it was made from, parentheses included.
 
-    ``name`` is the written name if the part is nothing but a name, and ``last`` the right end of a comparison.
+    ``name`` is there if the part is nothing but a name, perhaps ``quoted``, and ``word`` if it is nothing but a reserved
+    word; ``last`` is the right end of a comparison.
     """
 
     value: Any
     start_pos: int
     end_pos: int
-    name: Name | None = None
-    last: Parsed | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Name:
-    """A name as it was written."""
-
-    text: str
+    name: str | None = None
     quoted: bool = False
-    reserved: bool = False
+    word: str | None = None
+    last: Parsed | None = None
 
 
 N = TypeVar("N", bound=Node)
@@ -83,15 +77,11 @@ class TreeBuilder:
         """``NAME`` or ``"quoted"``; the value is the name itself."""
         (token,) = children
         assert not isinstance(token, Parsed)
-        part = self.part(children, str(token))
-        if token.type != "QUOTED":
-            part.name = Name(part.value)
-            return part
-        part.value = token[1:-1].replace('""', '"')
-        if not part.value:
+        quoted = token.type == "QUOTED"
+        name = token[1:-1].replace('""', '"') if quoted else str(token)
+        if not name:
             raise QuerySyntaxError("a name cannot be empty", span=span_of(token), expected=("a name",))
-        part.name = Name(part.value, quoted=True)
-        return part
+        return replace(self.part(children, name), name=name, quoted=quoted)
 
     attribute_name = name
 
