@@ -20,26 +20,28 @@ from cerflow.language.select import ExpressionItem
 
 #: An operator whose left side is a value; it is a method of values.
 _Operator: TypeAlias = "Callable[[ValueExpr, AnyValue], T]"
+_Connective: TypeAlias = "Callable[[ConditionExpr, AnyCondition], ConditionExpr]"
 T = TypeVar("T")
 
 
 def _arithmetic(sign: str) -> tuple[_Operator[ValueExpr], _Operator[ValueExpr]]:
     """``value sign other``, and ``other sign value``."""
-
-    def forwards(one: ValueExpr, other: AnyValue) -> ValueExpr:
-        return ValueExpr(c.Arithmetic(sign, one.tree, _value(other)))
-
-    def backwards(one: ValueExpr, other: AnyValue) -> ValueExpr:
-        return ValueExpr(c.Arithmetic(sign, _value(other), one.tree))
-
-    return forwards, backwards
+    return (
+        lambda one, other: ValueExpr(c.Arithmetic(sign, one.tree, _value(other))),
+        lambda one, other: ValueExpr(c.Arithmetic(sign, _value(other), one.tree)),
+    )
 
 
 def _comparison(operator: Operator) -> _Operator[ConditionExpr]:
-    def compare(one: ValueExpr, other: AnyValue) -> ConditionExpr:
-        return ConditionExpr(c.Comparison(operator, one.tree, _value(other)))
+    return lambda one, other: ConditionExpr(c.Comparison(operator, one.tree, _value(other)))
 
-    return compare
+
+def _connective(kind: type[c.And | c.Or]) -> tuple[_Connective, _Connective]:
+    """``condition sign other``, and ``other sign condition``."""
+    return (
+        lambda one, other: ConditionExpr(kind(one.tree, condition_tree(other))),
+        lambda one, other: ConditionExpr(kind(condition_tree(other), one.tree)),
+    )
 
 
 def _function_of(name: str) -> Callable[[ValueExpr], ValueExpr]:
@@ -153,17 +155,8 @@ class ConditionExpr(Expr[c.Condition]):
     __slots__ = ()
     _function = "condition"
 
-    def __and__(self, other: AnyCondition) -> ConditionExpr:
-        return ConditionExpr(c.And(self.tree, condition_tree(other)))
-
-    def __rand__(self, other: bool) -> ConditionExpr:
-        return ConditionExpr(c.And(condition_tree(other), self.tree))
-
-    def __or__(self, other: AnyCondition) -> ConditionExpr:
-        return ConditionExpr(c.Or(self.tree, condition_tree(other)))
-
-    def __ror__(self, other: bool) -> ConditionExpr:
-        return ConditionExpr(c.Or(condition_tree(other), self.tree))
+    __and__, __rand__ = _connective(c.And)
+    __or__, __ror__ = _connective(c.Or)
 
     def __invert__(self) -> ConditionExpr:
         return ConditionExpr(c.Not(self.tree))

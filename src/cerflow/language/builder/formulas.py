@@ -13,7 +13,7 @@ Everything is an immutable value; `Expr.tree` is the syntax tree, ``repr`` code 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from types import NoneType
 from typing import Unpack, overload
@@ -32,20 +32,17 @@ from cerflow.language.parser import parse_formula
 from cerflow.language.sremo import Regular, names_told_apart
 
 
+def _operator(kind: type[_Binary]) -> Callable[[FormulaExpr, FormulaExpr], FormulaExpr]:
+    return lambda one, two: FormulaExpr(kind(one.tree, two.tree)) if isinstance(two, FormulaExpr) else NotImplemented
+
+
 class FormulaExpr(Expr[f.Formula]):
     """A formula; ``>>`` is ``;``, ``|`` is OR, ``&`` is AND, and they bind in this order, as in the text."""
 
     __slots__ = ()
     _function = "formula"
 
-    def __rshift__(self, other: FormulaExpr) -> FormulaExpr:
-        return self._with(f.Sequence, other)
-
-    def __or__(self, other: FormulaExpr) -> FormulaExpr:
-        return self._with(f.Disjunction, other)
-
-    def __and__(self, other: FormulaExpr) -> FormulaExpr:
-        return self._with(f.Conjunction, other)
+    __rshift__, __or__, __and__ = _operator(f.Sequence), _operator(f.Disjunction), _operator(f.Conjunction)
 
     def then(self, other: FormulaExpr) -> FormulaExpr:
         """``φ : ψ``: ψ follows φ without a gap."""
@@ -119,11 +116,6 @@ class FormulaExpr(Expr[f.Formula]):
     ) -> FormulaExpr:
         """``φ WITHIN window``; the arguments are those of `window`."""
         return FormulaExpr(f.Within(self.tree, window(size, attribute, **bound)))
-
-    def _with(self, operator: type[_Binary], other: FormulaExpr) -> FormulaExpr:
-        if not isinstance(other, FormulaExpr):
-            return NotImplemented
-        return FormulaExpr(operator(self.tree, other.tree))
 
     def _method(self, operator: type[_Binary], other: FormulaExpr) -> FormulaExpr:
         return FormulaExpr(operator(self.tree, _formula(other)))

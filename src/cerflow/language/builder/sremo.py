@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Unpack
@@ -13,27 +14,26 @@ from cerflow.language.builder.conditions import AnyCondition, inner_condition
 from cerflow.language.parser import read_sremo
 
 
+def _operator(
+    kind: type[r.Concatenation | r.Alternation | r.Intersection],
+) -> Callable[[SremoExpr, SremoExpr], SremoExpr]:
+    return lambda one, two: SremoExpr(kind(one.tree, two.tree)) if isinstance(two, SremoExpr) else NotImplemented
+
+
 class SremoExpr(Expr[r.Sremo]):
     """An expression of SREMO; ``>>`` concatenates, ``|``, ``&`` and ``~`` are alternation, intersection, complement."""
 
     __slots__ = ()
     _function = "sremo"
 
-    def __rshift__(self, other: SremoExpr) -> SremoExpr:
-        return self._with(r.Concatenation, other)
-
-    def __or__(self, other: SremoExpr) -> SremoExpr:
-        return self._with(r.Alternation, other)
-
-    def __and__(self, other: SremoExpr) -> SremoExpr:
-        return self._with(r.Intersection, other)
+    __rshift__, __or__, __and__ = _operator(r.Concatenation), _operator(r.Alternation), _operator(r.Intersection)
 
     def __invert__(self) -> SremoExpr:
         return SremoExpr(r.Complement(self.tree))
 
     def then(self, other: SremoExpr) -> SremoExpr:
         """``e . f``, the same as ``e >> f``."""
-        return self._with(r.Concatenation, other)
+        return self >> other
 
     def star(self) -> SremoExpr:
         """``e*``."""
@@ -55,11 +55,6 @@ class SremoExpr(Expr[r.Sremo]):
     ) -> SremoExpr:
         """``e WITHIN window``; the arguments are those of `window`."""
         return SremoExpr(r.Windowed(self.tree, window(size, attribute, **bound)))
-
-    def _with(self, operator: type[r.Concatenation | r.Alternation | r.Intersection], other: SremoExpr) -> SremoExpr:
-        if not isinstance(other, SremoExpr):
-            return NotImplemented
-        return SremoExpr(operator(self.tree, other.tree))
 
 
 class TerminalExpr(SremoExpr):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Parsed:
     """The result of a callback: a value and the stretch of text it was made from, parentheses included.
 
-    ``name`` is there if the part is nothing but a name, perhaps ``quoted``, and ``word`` if it is nothing but a reserved
+    ``name`` is there if the part is nothing but a name, perhaps ``quoted``, ``word`` if it is nothing but a reserved
     word; ``last`` is the right end of a comparison.
     """
 
