@@ -147,18 +147,6 @@ def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
     return done[0]
 
 
-def fold_each(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> list[R]:
-    """What `fold` gives for every occurrence, in the order of `walk`."""
-    found: list[R] = []
-
-    def each(current: Node, below: Sequence[R]) -> R:
-        found.append(visit(current, below))
-        return found[-1]
-
-    fold(root, each)
-    return found
-
-
 def fold_only(root: K, kind: type[K], visit: Callable[[int, K, list[R]], R]) -> R:
     """The same for the nodes of one kind: ``visit(occurrence, node, values of its children of that kind)``.
 

@@ -14,9 +14,9 @@ from cerflow.base.errors import QueryError, nearest
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import LabelReference, Some
-from cerflow.language.node import Node, fold, fold_each, walk
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.printer import show
-from cerflow.logic.analysis.scopes import condition_labels, handed_down
+from cerflow.logic.analysis.scopes import condition_labels, handed_down, occurrences, of_operands
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -74,9 +74,7 @@ def combine_defined(current: Node, below: Sequence[Names]) -> Names:
             return below[0] | {current.label}
         case f.Iteration():
             return _NONE
-        case f.Formula():
-            return _NONE.union(*below)
-    return _NONE
+    return _NONE.union(*below)
 
 
 @of_formula
@@ -155,9 +153,9 @@ def ill_formed(formula: f.Formula, *, strict: bool, union: bool = False) -> list
     """The variables of filters that no formula around them binds (P1 §5.1), with the first node that names each, and
     the filter; ``strict`` and ``union`` are those of `is_well_formed`.
     """
-    bound, defined = (
-        fold_each(formula, combine) for combine in (combine_defined if union else _combine_bound, combine_defined)
-    )
+    places = occurrences(formula)
+    defined = of_operands(places, lambda _, *part: combine_defined(*part))
+    bound = defined if union else of_operands(places, lambda _, *part: _combine_bound(*part))
     faults: list[tuple[int, str, Node, f.Formula]] = []
 
     def enter(index: int, current: f.Formula, inherited: Names) -> Names:

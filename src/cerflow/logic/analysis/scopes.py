@@ -75,7 +75,7 @@ def relation_names(tree: Node) -> frozenset[str]:
     return frozenset(n.name for n in walk(tree) if isinstance(n, f.EventType) and not isinstance(n, f.EventKind))
 
 
-def _combine(current: f.Formula, below: Sequence[Labels]) -> Labels:
+def _combine(_: int, current: f.Formula, below: Sequence[Labels]) -> Labels:
     match current:
         case f.EventType():
             name = frozenset((current.name,))
@@ -139,7 +139,7 @@ def _rename(inner: Labels, old: str, new: str) -> Labels:
 
 def labels_of(formula: f.Formula) -> Labels:
     """The labels of a formula (bound of spec §3, P1 §5.1)."""
-    return fold_only(formula, f.Formula, lambda _, current, below: _combine(current, below))
+    return fold_only(formula, f.Formula, _combine)
 
 
 class Occurrence(NamedTuple):
@@ -158,6 +158,14 @@ def occurrences(root: f.Formula) -> dict[int, Occurrence]:
         return index
 
     fold_only(root, f.Formula, visit)
+    return found
+
+
+def of_operands(places: Mapping[int, Occurrence], visit: Callable[[int, f.Formula, Sequence[T]], T]) -> dict[int, T]:
+    """For each occurrence of a formula its value, from those of its operands."""
+    found: dict[int, T] = {}
+    for index, (current, operands) in places.items():
+        found[index] = visit(index, current, [found[k] for k in operands])
     return found
 
 
@@ -195,9 +203,7 @@ def resolve(formula: f.Formula) -> Scopes:
     one under SOME that is not among its labels and need not have exactly one event.
     """
     places = occurrences(formula)
-    labels: dict[int, Labels] = {}
-    for index, (current, operands) in places.items():
-        labels[index] = _combine(current, [labels[k] for k in operands])
+    labels = of_operands(places, _combine)
     parents = above(places)
     outer: dict[int, dict[str, int]] = {}
     known = frozenset().union(*(entry.assigned for entry in labels.values()))

@@ -14,9 +14,8 @@ from operator import and_, or_
 from typing import Any
 
 from cerflow.base import limits
-from cerflow.base.operators import NEGATED
 from cerflow.language import condition as c
-from cerflow.logic.conditions.connectives import FALSE, TRUE, asked
+from cerflow.logic.conditions.connectives import FALSE, TRUE, asked, negated
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
 
@@ -37,20 +36,15 @@ def _leaf(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
         case TypeTest():
             # Never unknown.
             return atom if wanted else c.Not(Satisfied(atom))
-        case c.IsNull(_, negated):
-            return replace(atom, negated=negated == wanted)
-    leaf = atom if wanted != or_unknown else _false(atom)
-    return c.Not(Satisfied(leaf)) if or_unknown else leaf
-
-
-def _false(atom: c.Condition) -> c.Condition:
-    """The leaf that is true where an atomic condition is false."""
-    match atom:
-        case c.Comparison():
-            return replace(atom, operator=NEGATED[atom.operator])
-        case c.Like() | c.Regexp() | c.In() | c.Between():
-            return replace(atom, negated=not atom.negated)
-    return c.Not(atom)
+        case c.IsNull():
+            return replace(atom, negated=atom.negated == wanted)
+    if wanted == or_unknown:
+        # What is true where it is false.
+        if isinstance(atom, c.Like | c.Regexp | c.In | c.Between):
+            atom = replace(atom, negated=not atom.negated)
+        else:
+            atom = negated(atom)
+    return c.Not(Satisfied(atom)) if or_unknown else atom
 
 
 def leaves_of(proposition: c.Condition) -> list[c.Condition]:

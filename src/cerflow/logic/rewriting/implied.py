@@ -27,9 +27,9 @@ from cerflow.base.operators import MIRRORED, Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, fold, fold_each, walk
+from cerflow.language.node import Node, fold, walk
 from cerflow.language.select import Select
-from cerflow.logic.analysis.scopes import Labels, handed_down, occurrences, resolve
+from cerflow.logic.analysis.scopes import Labels, handed_down, occurrences, of_operands, resolve
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.rewriting.rebuild import transformed
 
@@ -237,32 +237,29 @@ def _windows(select: Select) -> dict[int, int | None]:
 
 def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict[int, frozenset[tuple[str, str]]]:
     """For each occurrence the pairs of labels of which all events of the first come before all of the second."""
-    found: dict[int, frozenset[tuple[str, str]]] = {}
+    places = occurrences(root)
 
-    def _order(index: int, current: f.Formula, below: Sequence[int]) -> frozenset[tuple[str, str]]:
+    def order(
+        index: int, current: f.Formula, below: Sequence[frozenset[tuple[str, str]]]
+    ) -> frozenset[tuple[str, str]]:
         if labels[index].wildcard or not below:
             return frozenset()
         if isinstance(current, f.Filter | f.Within | f.Selection | f.Start | f.Exclusion):
-            return found[below[0]]
+            return below[0]
         if not isinstance(current, f.Sequence | f.StrictSequence | f.Conjunction | f.Disjunction):
             return frozenset()
-        left, right = below
-        names = [labels[side].assigned & asked for side in below]
+        names = [labels[side].assigned & asked for side in places[index].operands]
+        either = below[0] | below[1]
         if isinstance(current, f.Conjunction):
-            return found[left] | found[right]
+            return either
         if isinstance(current, f.Disjunction):
-            return frozenset(
-                pair
-                for pair in found[left] | found[right]
-                if all(pair in found[side] or not set(pair) <= own for side, own in zip(below, names))
-            )
+            sides = [*zip(below, names)]
+            return frozenset(p for p in either if all(p in found or not set(p) <= own for found, own in sides))
         twice = names[0] & names[1]
-        inside = {pair for pair in found[left] | found[right] if not twice & set(pair)}
+        inside = {pair for pair in either if not twice & set(pair)}
         return frozenset(inside | set(product(names[0] - twice, names[1] - twice)))
 
-    for index, (current, operands) in occurrences(root).items():
-        found[index] = _order(index, current, operands)
-    return found
+    return of_operands(places, order)
 
 
 def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
@@ -277,7 +274,7 @@ def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
     nodes = list(walk(select.formula))
     if not any(isinstance(node, f.Filter) for node in nodes) or any(isinstance(n, f.NotFollowedBy) for n in nodes):
         return select
-    ends = fold_each(select.formula, _ends)
+    ends = of_operands(occurrences(select.formula), _ends)
 
     def change(index: int, current: Node) -> Node:
         match current:
@@ -305,7 +302,7 @@ def is_gapless(formula: f.Formula) -> bool:
     return all(node.gapless for node in walk(formula) if isinstance(node, f.Formula))
 
 
-def _ends(current: Node, below: Sequence[_Ends]) -> _Ends:
+def _ends(_: int, current: f.Formula, below: Sequence[_Ends]) -> _Ends:
     """The labels of the first and the last event of a formula, from those of its operands."""
     match current:
         case f.EventType():
@@ -328,7 +325,7 @@ def _ends(current: Node, below: Sequence[_Ends]) -> _Ends:
         case f.Repetition(least=0):
             return _NO_ENDS
     # Other formulas begin and end as their first operand does.
-    return below[0] if isinstance(current, f.Formula) and below else _NO_ENDS
+    return below[0] if below else _NO_ENDS
 
 
 def _extents(condition: c.Condition, first: frozenset[str], last: frozenset[str], schema: Schema) -> list[int]:

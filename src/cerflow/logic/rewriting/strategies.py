@@ -121,49 +121,43 @@ def _orders(parts: tuple[r.Sremo, ...]) -> r.Sremo:
     return reduce(r.Alternation, first)
 
 
-#: An expression, its matches that read an event, and whether it matches the empty string.
-_Parts = tuple[r.Sremo, r.Sremo, bool]
-
-
 def matches_empty(expression: r.Sremo) -> bool:
     """Whether an expression without strategies matches the empty string; registers make no difference."""
-    return _parts(expression)[2]
+    return _reading(expression)[1]
 
 
 def not_empty(expression: r.Sremo) -> r.Sremo:
     """The matches of an expression without strategies that read at least one event."""
-    return _parts(expression)[1]
+    return _reading(expression)[0]
 
 
-def _parts(expression: r.Sremo) -> _Parts:
-    def visit(occurrence: int, current: r.Sremo, parts: list[_Parts]) -> _Parts:
+def _reading(expression: r.Sremo) -> tuple[r.Sremo, bool]:
+    """The matches that read an event, and whether the empty string is one."""
+
+    def visit(_: int, current: r.Sremo, parts: list[tuple[r.Sremo, bool]]) -> tuple[r.Sremo, bool]:
+        reads, empty = [read for read, _ in parts], [empty for _, empty in parts]
         match current:
             case r.Epsilon():
-                return current, r.Empty(), True
+                return r.Empty(), True
             case r.Empty() | r.Terminal():
-                return current, current, False
-            case r.Concatenation():
-                (_, first, first_empty), (second, second_read, second_empty) = parts
-                if not (first_empty and second_empty):
-                    return current, current, False
-                return current, r.Alternation(r.Concatenation(first, second), second_read), True
+                return current, False
+            case r.Concatenation() if all(empty):
+                return r.Alternation(r.Concatenation(reads[0], current.right), reads[1]), True
+            case r.Plus() | r.Concatenation() if not all(empty):
+                return current, False
             case r.Alternation():
-                return current, r.Alternation(parts[0][1], parts[1][1]), parts[0][2] or parts[1][2]
+                return r.Alternation(*reads), any(empty)
             case r.Intersection():
-                return current, r.Intersection(parts[0][1], parts[1][1]), parts[0][2] and parts[1][2]
+                return r.Intersection(*reads), all(empty)
             case r.Star() | r.Plus():
                 # A repetition of the empty string changes nothing, so the first may be one that reads an event.
-                (body, read, body_empty) = parts[0]
-                if isinstance(current, r.Plus) and not body_empty:
-                    return current, current, False
-                return current, r.Concatenation(read, r.Star(body)), True
+                return r.Concatenation(reads[0], r.Star(current.operand)), True
             case r.Optional():
-                return current, parts[0][1], True
+                return reads[0], True
             case r.Complement():
-                some = r.Plus(r.ANY_EVENT)
-                return current, r.Intersection(current, some), not parts[0][2]
+                return r.Intersection(current, r.Plus(r.ANY_EVENT)), not empty[0]
             case r.Windowed():
-                return current, r.Windowed(parts[0][1], current.window), parts[0][2]
+                return r.Windowed(reads[0], current.window), empty[0]
         raise TypeError(f"{type(current).__name__} is a strategy")
 
     return fold_only(expression, r.Sremo, visit)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from cerflow.base.errors import QueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Constant
-from cerflow.language.node import Node, fold_each, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.select import CountItem, Select
 from cerflow.logic.analysis import first_order
-from cerflow.logic.analysis.scopes import handed_down, relation_names
+from cerflow.logic.analysis.scopes import handed_down, occurrences, of_operands, relation_names
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_later_choices, transformed, with_own_labels
 from cerflow.theory.rewriting.first_order.properties import safe_form
 
@@ -86,7 +86,7 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     top = len(nodes)
     # The innermost iteration around each formula; its operand stands right before it.
     around = handed_down(formula, top, lambda k, n, here: k if isinstance(n, f.Iteration) else here, first_only=())
-    found = fold_each(formula, first_order.combine_defined)
+    found = of_operands(occurrences(formula), lambda _, *part: first_order.combine_defined(*part))
     defined = {k: found[k - 1] for k, n in enumerate([*nodes, None]) if n is None or isinstance(n, f.Iteration)}
 
     relations = relation_names(formula)
