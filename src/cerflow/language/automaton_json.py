@@ -18,15 +18,18 @@ their last event or not.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from cerflow.base.errors import CerflowError, QueryError, UnsupportedQueryError
 from cerflow.language import automaton as a
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.language.node import Node, walk
 
+T = TypeVar("T")
+
 _VERSION = 1
+_SETS = ("states", "starts", "finals")
 #: Reads the text of a condition with bare attributes, and the text of a tree.
 _Reader = Callable[[str], Condition]
 _Writer = Callable[[Node], str]
@@ -37,15 +40,9 @@ def automaton_to_json(automaton: a.AutomatonFormula, write: _Writer) -> str:
 
     Raises `UnsupportedQueryError` for conditions that are nested more deeply than JSON can be.
     """
-    parts: dict[str, Any] = {
-        "cerflow": "automaton",
-        "version": _VERSION,
-        "model": str(automaton.model),
-        "states": _states(automaton.states),
-        "starts": _states(automaton.starts),
-        "finals": _states(automaton.finals),
-        "registers": list(automaton.registers),
-    }
+    parts: dict[str, Any] = {"cerflow": "automaton", "version": _VERSION, "model": str(automaton.model)}
+    parts |= {name: _state(getattr(automaton, name))["set"] for name in _SETS}
+    parts["registers"] = list(automaton.registers)
     if automaton.anywhere != automaton.model.anywhere:
         parts["begins"] = "anywhere" if automaton.anywhere else "first"
     if automaton.ends_marked != automaton.model.ends_marked:
@@ -60,15 +57,11 @@ def automaton_to_json(automaton: a.AutomatonFormula, write: _Writer) -> str:
 def automaton_from_json(text: str, read: _Reader) -> a.AutomatonFormula:
     """The automaton in a text; ``read`` reads conditions. Raises `QueryError`, which names the part at fault."""
     try:
-        return _automaton(_mapping(json.loads(text), "the text"), read)
+        return _automaton(_expected(dict, json.loads(text), "the text"), read)
     except RecursionError:
         raise QueryError("the JSON of the automaton is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise QueryError(f"the automaton is not JSON: {error.msg} at character {error.pos}") from None
-
-
-def _states(states: Iterable[a.State]) -> list[Any]:
-    return [_state(state) for state in a.sorted_states(states)]
 
 
 def _state(state: a.State) -> Any:
@@ -76,21 +69,20 @@ def _state(state: a.State) -> Any:
         case int() | str():
             return state
         case frozenset():
-            return {"set": _states(state)}
+            return {"set": [_state(part) for part in a.sorted_states(state)]}
     return {"tuple": [_state(part) for part in state]}
 
 
 def _step(step: a.AutomatonStep, write: _Writer) -> dict[str, Any]:
-    parts: dict[str, Any] = {"from": _state(step.source), "to": _state(step.target)}
-    if step.condition is not None:
-        parts["if"] = _condition(step.condition, write)
-    if step.output:
-        parts["labels"] = sorted(step.output)
-    if step.writes:
-        parts["writes"] = sorted(step.writes)
-    if step.selection:
-        parts["selection"] = [list(pair) for pair in step.selection]
-    return parts
+    parts: dict[str, Any] = {
+        "from": _state(step.source),
+        "to": _state(step.target),
+        "if": None if step.condition is None else _condition(step.condition, write),
+        "labels": sorted(step.output),
+        "writes": sorted(step.writes),
+        "selection": [list(pair) for pair in step.selection],
+    }
+    return {name: part for name, part in parts.items() if part not in (None, [])}
 
 
 def _condition(condition: Condition, write: _Writer) -> Any:
@@ -123,12 +115,12 @@ def _automaton(parts: dict[str, Any], read: _Reader) -> a.AutomatonFormula:
         raise QueryError(f"model must be one of {', '.join(a.Model)}, not {parts.get('model')!r}") from None
     anywhere = _choice(parts, "begins", "first", "anywhere", model.anywhere)
     ends_marked = _choice(parts, "ends", "any", "marked", model.ends_marked)
-    states, starts, finals = (_read_states(parts.get(name), name) for name in ("states", "starts", "finals"))
-    registers = tuple(_names(parts.get("registers", []), "registers"))
+    states, starts, finals = (frozenset(_each(parts.get(name), name, _read_state)) for name in _SETS)
+    registers = tuple(_each(parts.get("registers", []), "registers", _name))
     steps = []
-    for k, step in enumerate(_list(parts.get("transitions"), "transitions")):
+    for k, step in enumerate(_expected(list, parts.get("transitions"), "transitions")):
         where = f"transitions[{k}]"
-        made = _read_step(_mapping(step, where), where, read)
+        made = _read_step(_expected(dict, step, where), where, read)
         _check(made, where, states, registers)
         steps.append(made)
     for state in a.sorted_states((starts | finals) - states):
@@ -162,9 +154,9 @@ def _read_step(parts: dict[str, Any], where: str, read: _Reader) -> a.AutomatonS
         _read_state(parts.get("from"), f"{where}.from"),
         _read_state(parts.get("to"), f"{where}.to"),
         _read_condition(parts["if"], f"{where}.if", read) if "if" in parts else None,
-        frozenset(_names(parts.get("labels", []), f"{where}.labels")),
-        frozenset(_names(parts.get("writes", []), f"{where}.writes")),
-        tuple(_pair(pair, f"{where}.selection") for pair in _list(parts.get("selection", []), f"{where}.selection")),
+        frozenset(_each(parts.get("labels", []), f"{where}.labels", _name)),
+        frozenset(_each(parts.get("writes", []), f"{where}.writes", _name)),
+        tuple(_each(parts.get("selection", []), f"{where}.selection", _pair)),
     )
 
 
@@ -189,10 +181,6 @@ def _read_condition(given: Any, where: str, read: _Reader) -> Condition:
     raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a condition")
 
 
-def _read_states(given: Any, where: str) -> frozenset[a.State]:
-    return frozenset(_read_state(state, where) for state in _list(given, where))
-
-
 def _read_state(given: Any, where: str) -> a.State:
     match given:
         case bool():
@@ -206,10 +194,6 @@ def _read_state(given: Any, where: str) -> a.State:
     raise QueryError(f"{where}: {json.dumps(given)[:60]} is not a state")
 
 
-def _names(given: Any, where: str) -> list[str]:
-    return [_name(name, where) for name in _list(given, where)]
-
-
 def _name(given: Any, where: str) -> str:
     # Names that begin so are those of the engine.
     if not isinstance(given, str) or not given or given.startswith("\0"):
@@ -218,19 +202,17 @@ def _name(given: Any, where: str) -> str:
 
 
 def _pair(given: Any, where: str) -> tuple[str, str]:
-    names = _names(given, where)
+    names = _each(given, where, _name)
     if len(names) != 2:
         raise QueryError(f"{where}: a parameter and its register are expected, not {json.dumps(given)[:60]}")
     return names[0], names[1]
 
 
-def _list(given: Any, where: str) -> list[Any]:
-    if not isinstance(given, list):
-        raise QueryError(f"{where}: a list is expected")
-    return given
+def _each(given: Any, where: str, read: Callable[[Any, str], T]) -> list[T]:
+    return [read(one, where) for one in _expected(list, given, where)]
 
 
-def _mapping(given: Any, where: str) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise QueryError(f"{where}: an object is expected")
+def _expected(kind: type[T], given: Any, where: str) -> T:
+    if not isinstance(given, kind):
+        raise QueryError(f"{where}: {'a list' if kind is list else 'an object'} is expected")
     return given

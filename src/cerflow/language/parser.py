@@ -89,7 +89,7 @@ def parse_sremo(text: str) -> r.Sremo:
 
 def read_sremo(text: str) -> r.Sremo:
     """The same for a part of an expression: which of its names are registers is not known yet."""
-    return parse_from(_grammar(("sremo_alone",)), text, "sremo_alone", r.Sremo)
+    return parse_from(_grammar(("sremo",)), text, "sremo", r.Sremo)
 
 
 @cache
@@ -237,9 +237,6 @@ class _CeqlBuilder(ConditionBuilder):
 
     # A rule of its own, so that the comma after a register is not the one after any other name.
     register = ConditionBuilder.name
-
-    def sremo_alone(self, children: Sequence[Piece]) -> Parsed:
-        return self.parts(children)[0]
 
     def terminal(self, children: Sequence[Piece]) -> Parsed:
         """``[c] AS label INTO registers``."""

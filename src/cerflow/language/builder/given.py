@@ -41,9 +41,7 @@ def formula_tree(given: FormulaGiven) -> Formula:
     tree = parse_formula(given) if isinstance(given, str) else _tree(given)
     if isinstance(tree, Formula):
         return tree
-    raise ArgumentError(
-        f"a formula is a text, a tree, made by cerflow.builder, or a query, not of type {type(given).__name__}"
-    )
+    raise _refused("a formula", given)
 
 
 def sremo_tree(given: SremoGiven) -> Sremo:
@@ -56,9 +54,12 @@ def sremo_tree(given: SremoGiven) -> Sremo:
         tree = tree.expression
     if isinstance(tree, Sremo):
         return names_told_apart(tree)
-    raise ArgumentError(
-        f"an expression is a text, a tree, made by cerflow.builder, or a query, not of type {type(given).__name__}"
-    )
+    raise _refused("an expression", given)
+
+
+def _refused(what: str, given: object) -> ArgumentError:
+    kind = type(given).__name__
+    return ArgumentError(f"{what} is a text, a tree, made by cerflow.builder, or a query, not of type {kind}")
 
 
 def _tree(given: object) -> object:
