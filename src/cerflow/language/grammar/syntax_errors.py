@@ -119,7 +119,12 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
     accepted = before.accepts()
     names = _readable(accepted, lark)
     if isinstance(error, UnexpectedToken) and error.token.type == "$END":
-        return _at_end(text, error, names, begun=len(before.parser_state.state_stack) > 1)
+        if len(before.parser_state.state_stack) == 1:
+            reason, place = f"the text is empty, expected {_listed(names)}", Span(len(text), len(text))
+        else:
+            end = len(text) if error.token.end_pos is None else error.token.end_pos
+            reason, place = f"the text ends too early, expected {_listed(_few(names))}", Span(end, end + 1)
+        return QuerySyntaxError(reason, span=place, expected=names)
     start = error.pos_in_stream
     assert start is not None
     for quote, (closed, reason, hint) in _CLOSED.items():
@@ -154,18 +159,6 @@ def _before(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> Any:
                 break
             again.feed_token(token)
     return again
-
-
-def _at_end(text: str, error: UnexpectedToken, names: tuple[str, ...], *, begun: bool) -> QuerySyntaxError:
-    if not begun:
-        return QuerySyntaxError(
-            f"the text is empty, expected {_listed(names)}", span=Span(len(text), len(text)), expected=names
-        )
-    end = error.token.end_pos
-    where = len(text) if end is None else end
-    return QuerySyntaxError(
-        f"the text ends too early, expected {_listed(_few(names))}", span=Span(where, where + 1), expected=names
-    )
 
 
 def _readable(accepted: set[str], lark: Lark) -> tuple[str, ...]:

@@ -42,8 +42,7 @@ def as_argument(argument: Any) -> Any:
     if isinstance(argument, Event):
         return MappingProxyType({name: as_argument(value) for name, value in argument.attributes.items()})
     if isinstance(argument, datetime.datetime) and type(argument) is not datetime.datetime:
-        moment = argument
-        return datetime.datetime.combine(moment.date(), moment.time(), moment.tzinfo)
+        return datetime.datetime.combine(argument.date(), argument.time(), argument.tzinfo)
     if isinstance(argument, Decimal):
         written = f"{argument:f}"
         return Decimal(written.rstrip("0").rstrip(".") if "." in written else written) if argument else Decimal(0)
@@ -183,7 +182,9 @@ def as_answers(given: Any, count: int) -> tuple[Mask, Mask]:
         given = given.combine_chunks()
     elif not isinstance(given, pa.Array):
         if isinstance(given, str | bool | np.bool_ | None) or np.ndim(given) != 1:
-            raise ValueError(f"it gave {_what(given)} instead of one answer for each of {count} events")
+            shape = np.shape(given)
+            what = f"an array of shape {shape}" if len(shape) > 1 else repr(given)
+            raise ValueError(f"it gave {what} instead of one answer for each of {count} events")
         values = np.asarray(given)
         given = pa.array(list(given)) if values.dtype == object else pa.array(values)
     if not (pa.types.is_boolean(given.type) or pa.types.is_null(given.type)):
@@ -193,8 +194,3 @@ def as_answers(given: Any, count: int) -> tuple[Mask, Mask]:
     unknown = np.asarray(given.is_null())
     true = given.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
     return true, unknown
-
-
-def _what(given: Any) -> str:
-    shape = np.shape(given)
-    return f"an array of shape {shape}" if len(shape) > 1 else repr(given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
 
 from cerflow.base import limits
 from cerflow.base.errors import QueryError, UnsupportedQueryError, nearest
@@ -58,12 +58,13 @@ def check_query(select: Select) -> None:
             check_expression(item.expression, column=True)
             for label, place in condition_labels(item.expression).items():
                 check_given(label, place, labels, select.formula)
-            for label, place in _single_labels(item.expression):
-                if label in several.several or (several.types and label not in labels.assigned):
+            for place in walk_into(item.expression, lambda n: not is_about_set(n)):
+                single = place.label if isinstance(place, c.Attribute | c.LabelReference) else None
+                if single in several.several or (several.types and single not in (None, *labels.assigned)):
                     raise QueryError(
-                        f"'{label}' may have several events in one match, but a column holds one value",
+                        f"'{single}' may have several events in one match, but a column holds one value",
                         span=place.span,
-                        hint=f"Use an aggregate, such as first({label}.…) or max({label}.…).",
+                        hint=f"Use an aggregate, such as first({single}.…) or max({single}.…).",
                     )
     _check_column_names(select)
 
@@ -131,13 +132,6 @@ def _check_compared(chosen: f.Selection | Select, own: Labels, known: Set[str]) 
                 suggestion=nearest(label, own.assigned),
                 hint=f"The labels of that formula are {', '.join(sorted(own.assigned))}." if own.assigned else None,
             )
-
-
-def _single_labels(expression: c.Expression) -> Iterator[tuple[str, Node]]:
-    """The labels that stand for one event each, with the node that names each."""
-    for current in walk_into(expression, lambda current: not is_about_set(current)):
-        if isinstance(current, c.Attribute | c.LabelReference) and current.label is not None:
-            yield current.label, current
 
 
 def _check_column_names(select: Select) -> None:

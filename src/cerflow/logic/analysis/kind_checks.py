@@ -27,12 +27,7 @@ def kind_of_literal(literal: Literal) -> ValueKind | None:
 
 def a_kind(kind: ValueKind | None) -> str:
     """The name of a kind with its article."""
-    return f"{'an' if kind is ValueKind.INTEGER else 'a'} {kind_name(kind)}"
-
-
-def kind_name(kind: ValueKind | None) -> str:
-    """The name of a kind."""
-    return "NULL" if kind is None else str(kind)
+    return f"{'an' if kind is ValueKind.INTEGER else 'a'} {'NULL' if kind is None else kind}"
 
 
 def check_string(kind: ValueKind | None, operand: Node, what: str, hint: str | None = None) -> None:

@@ -74,8 +74,10 @@ def sort_of(expression: c.Expression, schema: Schema) -> Sort:
     """The same with None for NULL, and with what its numbers count."""
 
     def visit(current: Node, below: Sequence[Sort]) -> Sort:
-        if isinstance(current, c.Attribute) and _is_opaque(current, schema):
-            return Sort(ValueKind.OTHER)
+        if isinstance(current, c.Attribute) and schema.has(current.name):
+            other = schema.kind(current.name) is ValueKind.OTHER
+            if other and not pa.types.is_null(schema.columns.field(current.name).type):
+                return Sort(ValueKind.OTHER)
         if not isinstance(current, c.IsNull):
             refuse(zip(current.children, below))
         return sort_of_node(current, below, schema)
@@ -89,12 +91,6 @@ def sort_of(expression: c.Expression, schema: Schema) -> Sort:
     found = fold(expression, visit)
     refuse([(expression, found)])
     return found
-
-
-def _is_opaque(attribute: c.Attribute, schema: Schema) -> bool:
-    """Whether the values of an attribute are of a type that nothing computes with."""
-    known = schema.has(attribute.name) and schema.kind(attribute.name) is ValueKind.OTHER
-    return known and not pa.types.is_null(schema.columns.field(attribute.name).type)
 
 
 def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
@@ -174,10 +170,6 @@ def refuse_zones(place: Node, parts: Sequence[Node], schema: Schema) -> None:
         )
 
 
-def _mixed(sorts: Iterable[Sort]) -> bool:
-    return {True, False} <= {sort.zoned for sort in sorts}
-
-
 def kind_of_attribute(name: str, place: Node, schema: Schema, what: str = "attribute") -> ValueKind:
     """The kind of an attribute; raises `QueryError` at a place if there is none of that name."""
     if schema.has(name):
@@ -236,11 +228,8 @@ def _way_out(data_type: pa.DataType) -> str | None:
             "A list has no single value: make one event of each element (explode in Spark, Polars and pandas, UNNEST "
             "in DuckDB), or a column of the one that is meant."
         )
-    return (
-        "If it holds JSON, make structs of it: from_json in Spark, str.json_decode in Polars."
-        if (kind_of(data_type) is ValueKind.STRING)
-        else None
-    )
+    text = kind_of(data_type) is ValueKind.STRING
+    return "If it holds JSON, make structs of it: from_json in Spark, str.json_decode in Polars." if text else None
 
 
 def _sort_of_arithmetic(current: c.Arithmetic, left: Sort, right: Sort, schema: Schema) -> Sort:
@@ -268,17 +257,13 @@ def _sort_of_time_arithmetic(current: c.Arithmetic, left: Sort, right: Sort, sch
     if sign == "-" and {left.kind, right.kind} == {ValueKind.TIMESTAMP, ValueKind.STRING}:
         check_moment(current.left if left.kind is ValueKind.STRING else current.right, current, "-")
         return Sort(ValueKind.DURATION)
-    if _mixed((left, right)):
+    if {left.zoned, right.zoned} == {True, False}:
         refuse_zones(current, (current.left, current.right), schema)
     kinds = [_NUMBER if sort.numeric else sort.kind for sort in (left, right)]
     if None in kinds:
-        possible = [
-            gives
-            for (known, a, b), gives in TIME_ARITHMETIC.items()
-            if known == sign and all(kind in (None, own) for kind, own in zip(kinds, (a, b)))
-        ]
-        if possible:
-            return Sort(None)
+        for known, *pair in TIME_ARITHMETIC:
+            if known == sign and all(kind in (None, own) for kind, own in zip(kinds, pair)):
+                return Sort(None)
     found = TIME_ARITHMETIC.get((sign, kinds[0], kinds[1]))  # type: ignore[arg-type]
     if found is None:
         refuse_mixture(
@@ -386,7 +371,7 @@ def common_sort(what: str, parts: Sequence[c.Expression], below: Sequence[Sort],
                 f"{what} takes values of one kind, but these are {a_kind(sort.kind)} and {a_kind(found.kind)}",
                 span=part.span,
             )
-        if _mixed((found, sort)):
+        if {found.zoned, sort.zoned} == {True, False}:
             refuse_zones(part, parts, schema)
         zoned = sort.zoned if found.zoned is None else found.zoned
         found = Sort(kind, found.counts_time or sort.counts_time, zoned)

@@ -34,7 +34,13 @@ def without_strategies(expression: r.Sremo) -> r.Sremo:
             case r.NextMatch():
                 return _skip_between(current, parts, skipping)
             case r.Unordered():
-                return _in_any_order(current, parts)
+                if len(parts) > limits.UNORDERED_OPERANDS:
+                    raise UnsupportedQueryError(
+                        f"unordered() of {len(parts)} operands has too many orders",
+                        span=current.span,
+                        hint=f"At most {limits.UNORDERED_OPERANDS} operands can be in any order.",
+                    )
+                return _orders(tuple(parts))
         return with_children(current, below)
 
     return rebuild(expression, visit)
@@ -103,18 +109,8 @@ def _deciding_events(expression: r.Sremo) -> r.Sremo | None:
     return None
 
 
-def _in_any_order(written: r.Unordered, parts: Sequence[r.Sremo]) -> r.Sremo:
-    """Each operand followed by the others in any order."""
-    if len(parts) > limits.UNORDERED_OPERANDS:
-        raise UnsupportedQueryError(
-            f"unordered() of {len(parts)} operands has too many orders",
-            span=written.span,
-            hint=f"At most {limits.UNORDERED_OPERANDS} operands can be in any order.",
-        )
-    return _orders(tuple(parts))
-
-
 def _orders(parts: tuple[r.Sremo, ...]) -> r.Sremo:
+    """Each operand followed by the others in any order."""
     if len(parts) == 1:
         return parts[0]
     first: list[r.Sremo] = [r.Concatenation(part, _orders(parts[:k] + parts[k + 1 :])) for k, part in enumerate(parts)]

@@ -59,7 +59,8 @@ def from_first_order(formula: f.Formula) -> f.Formula | None:
     refuse_later_choices(formula)
     renamed, back = _renamed_apart(formula)
     plain: f.Formula | None = renamed
-    if not first_order.is_safe(renamed) or _has_partly_bound(renamed):
+    filters = [current for current in walk(renamed) if isinstance(current, f.Filter)]
+    if not first_order.is_safe(renamed) or any(map(_reads_partly_bound, filters)):
         plain = safe_form(renamed)
     if plain is None:
         return None
@@ -70,14 +71,10 @@ def from_first_order(formula: f.Formula) -> f.Formula | None:
     return plain
 
 
-def _has_partly_bound(formula: f.Formula) -> bool:
+def _reads_partly_bound(current: f.Filter) -> bool:
     """Whether a filter reads a variable that only some branches of its operand define."""
-    for current in walk(formula):
-        if isinstance(current, f.Filter):
-            defined = first_order.defined_variables(current.operand, outside_iterations=True)
-            if first_order.condition_variables(current) & defined - first_order.bound_variables(current.operand):
-                return True
-    return False
+    defined = first_order.defined_variables(current.operand, outside_iterations=True)
+    return bool(first_order.condition_variables(current) & defined - first_order.bound_variables(current.operand))
 
 
 def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:

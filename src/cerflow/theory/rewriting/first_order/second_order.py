@@ -144,7 +144,10 @@ class _Variables:
             return self._assigned(current, chain, _required(chain, current.name))
         assert isinstance(current, f.AnyEvent | f.NotEvent)
         others = _required(chain, None)
-        types = (_names_in(chain) & self._types).difference(current.hidden)
+        # The labels that conditions on one event read, and labels that are renamed to these.
+        read = (condition_labels(step.condition) for step in chain if isinstance(step, f.Filter))
+        named = {step.old for step in chain if isinstance(step, f.Rename)}.union(*read)
+        types = (named & self._types).difference(current.hidden)
         apart = sorted(t for t in types if _required(chain, t) != others)
         if isinstance(current, f.NotEvent) and current.condition is None:
             apart = [t for t in apart if t != current.event.name or current.event.stream is not None]
@@ -157,9 +160,9 @@ class _Variables:
                 span=event.span,
                 hint="Name the event types instead of EVENT or NOT.",
             )
-        named = f.EventType(apart[0])
-        first = self._assigned(named, chain, _required(chain, apart[0]))
-        return f.Disjunction(first, self._assigned(f.NotEvent(named), chain, others))
+        only = f.EventType(apart[0])
+        first = self._assigned(only, chain, _required(chain, apart[0]))
+        return f.Disjunction(first, self._assigned(f.NotEvent(only), chain, others))
 
     def _assigned(
         self, event: f.Formula, chain: Sequence[f.Formula], conditions: Sequence[Sequence[Condition]]
@@ -177,12 +180,6 @@ class _Variables:
         whole = reduce(And, (reduce(Or, clause) for clause in conditions))
         # One event has all labels of an atom, so SOME means the same as its condition.
         return f.Filter(named, with_labels(rebuild.without_some(whole), lambda label: label and variable))
-
-
-def _names_in(chain: Sequence[f.Formula]) -> set[str]:
-    """The labels that conditions on one event read, and labels that are renamed to these."""
-    read = (condition_labels(step.condition) for step in chain if isinstance(step, f.Filter))
-    return {step.old for step in chain if isinstance(step, f.Rename)}.union(*read)
 
 
 def _required(chain: Sequence[f.Formula], event_type: str | None) -> list[tuple[Condition, ...]]:
