@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 N = TypeVar("N", bound=Hashable)
@@ -27,22 +27,33 @@ def gathered(pairs: Iterable[tuple[N, E]]) -> dict[N, list[E]]:
     return found
 
 
-def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N, None]:
-    """The nodes that paths from some nodes lead to, these included, breadth first."""
-    found = dict.fromkeys(start)
-    for node in (frontier := list(found)):
+def visited(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> Iterator[N]:
+    """The nodes that paths from some nodes lead to, these included, breadth first, as they are found."""
+    found = set(frontier := list(dict.fromkeys(start)))
+    yield from list(frontier)
+    for node in frontier:
         for other in following(node):
             if other not in found:
-                found[other] = None
+                found.add(other)
                 frontier.append(other)
-    return found
+                yield other
+
+
+def reached(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> dict[N, None]:
+    """The nodes that paths from some nodes lead to, these included, breadth first."""
+    return dict.fromkeys(visited(start, following))
+
+
+def reached_along(edges: Iterable[tuple[N, N]], start: Iterable[N]) -> dict[N, None]:
+    """The same, by pairs of a node and one that follows it."""
+    ahead = gathered(edges)
+    return reached(start, lambda node: ahead.get(node, ()))
 
 
 def on_paths(starts: Iterable[N], ends: Iterable[N], edges: Iterable[tuple[N, N]]) -> set[N]:
     """The nodes on paths from some nodes to others."""
     ways = list(edges)
-    ahead, behind = gathered(ways), gathered((target, source) for source, target in ways)
-    return {*reached(starts, lambda q: ahead.get(q, ()))} & reached(ends, lambda q: behind.get(q, ())).keys()
+    return {*reached_along(ways, starts)} & reached_along(((target, source) for source, target in ways), ends).keys()
 
 
 def answered(question: Q, rule: Callable[[Q], Generator[Q, V, V]], known: dict[Q, V] | None = None) -> V:

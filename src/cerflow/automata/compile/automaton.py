@@ -15,7 +15,7 @@ from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
 from cerflow.language.node import Node, transform, walk, with_children
 from cerflow.logic.conditions.cases import contradicts
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import Stored, is_local
 
 #: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.
@@ -53,16 +53,9 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
                 states[after] = whole.add_state()
                 check_fragment_size(whole)
                 frontier.append((after, states[after]))
-            whole.transitions.append(
-                Transition(
-                    source,
-                    states[after],
-                    conjunction([part for part in parts if is_local(part)]),
-                    tuple(part for part in parts if not is_local(part)),
-                    output,
-                    tuple(Write(number[r], fields[r], fresh=True) for r in sorted(stored, key=kept.index)),
-                )
-            )
+            writes = (Write(number[r], fields[r], fresh=True) for r in sorted(stored, key=kept.index))
+            t = Transition(source, states[after], labels=output, writes=tuple(writes))
+            whole.transitions.append(t.guarded(parts))
     whole.final = {
         k
         for (together, _, marked), k in states.items()

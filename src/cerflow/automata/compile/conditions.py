@@ -8,33 +8,17 @@ those labels, and the register contents for the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from operator import and_, or_
 
-from cerflow.automata.model.fragment import Fragment, RegisterFile, accumulation_for, track, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile, accumulation_for, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.base.graphs import gathered, settled_values
 from cerflow.language.condition import Condition, Expression, Not, Some
-from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.logic.conditions.guards import Of, Satisfied, Stored, is_local, leaves, substitute
+from cerflow.logic.conditions.guards import Of, Satisfied, Stored, leaves, substitute
 
 #: The replacements of leaves.
 _Values = dict[Expression, Expression]
-
-
-def guarded(t: Transition, more: Sequence[Condition]) -> Transition:
-    """The transition with further guards: those on the event alone join the test, the others the atoms."""
-    if not more:
-        return t
-    test = conjunction(conjuncts(t.test) + [c for c in more if is_local(c)])
-    atoms = dict.fromkeys((*t.atoms, *(c for c in more if not is_local(c))))
-    return replace(t, test=test, atoms=tuple(atoms))
-
-
-def reguarded(t: Transition, guards: Sequence[Condition]) -> Transition:
-    """The transition with these guards instead of its own."""
-    return guarded(replace(t, test=TRUE, atoms=()), guards)
 
 
 def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:
@@ -88,12 +72,12 @@ def apply_atoms(
             here: dict[Expression, Expression] = {u: u.expression for u in _units(atom, own[0], scope)}
             single.setdefault(own[0], []).append(substitute(atom, here))
         else:
-            relating.append(Relating.of(atom, own, scope, many, registers))
+            relating.append(Relating(atom, own, scope, many, registers))
 
     def changed(t: Transition) -> Transition:
         # An atom that reads nothing of the operand is tested at the operand's first event.
         checks = anywhere if t.source in operand.initial and not t.skips else []
-        return guarded(t, [*checks, *(c for label in sorted(t.labels & single.keys()) for c in single[label])])
+        return t.guarded([*checks, *(c for label in sorted(t.labels & single.keys()) for c in single[label])])
 
     if anywhere or single:
         operand = operand.with_transitions([changed(t) for t in operand.transitions])
@@ -109,7 +93,7 @@ def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, 
     """
     atom = some.condition
     own = own_labels(atom, scope)
-    relation = Relating.of(atom, own, scope, frozenset(), registers)
+    relation = Relating(atom, own, scope, frozenset(), registers)
     names = frozenset(own)
     local = len(own) == 1 and all(isinstance(u, Of) and u.scope == scope for u in leaves(atom))
 
@@ -123,60 +107,49 @@ def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, 
             after = chosen | here
             if after == names:
                 (values,) = relation.choices(here, chosen)
-                result.append((after, guarded(t, [substitute(atom, values)])))
+                result.append((after, t.guarded([substitute(atom, values)])))
             elif local:
-                result.append((after, guarded(t, [Not(Satisfied(substitute(atom, relation.here[own[0]])))])))
+                result.append((after, t.guarded([Not(Satisfied(substitute(atom, relation.here[own[0]])))])))
             else:
-                writes = tuple(relation.writes(here, chosen))
-                result.append((after, replace(t, writes=t.writes + writes)))
+                result.append((after, t.writing(*relation.writes(here, chosen))))
         return result
 
     nothing: frozenset[str] = frozenset()
-    return without_dead_states(track(operand, nothing, step, lambda chosen: chosen == names))
+    return track(operand, nothing, step, lambda chosen: chosen == names).trimmed()
 
 
 def _units(atom: Condition, label: str, scope: int) -> list[Of]:
     return [u for u in leaves(atom) if isinstance(u, Of) and u.label == label and u.scope == scope]
 
 
-@dataclass(frozen=True)
 class Relating:
-    """An atom over several labels, the values written for each, and its parts as read here or from registers."""
+    """An atom over several labels, the values written for each, and its parts as read here or from registers.
 
-    atom: Condition
-    labels: tuple[str, ...]
-    memory: dict[str, tuple[int, tuple[Expression, ...]]]
-    stored: dict[str, dict[Expression, Expression]]
-    here: dict[str, dict[Expression, Expression]]
+    ``many`` are the labels, of those in ``own``, that may have several events.
+    """
 
-    @classmethod
-    def of(
-        cls, atom: Condition, own: Sequence[str], scope: int, many: frozenset[str], registers: RegisterFile
-    ) -> Relating:
-        """The reads and writes of an atom over the labels ``own``; ``many`` are those that may have several events."""
-        units = {label: _units(atom, label, scope) for label in own}
-        numbers = {
-            label: registers.add(
-                Register(
-                    accumulation_for(atom, units[label]) if label in many else Accumulation.VALUE,
-                    len(units[label]),
-                    ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units[label]),
-                )
-            )
-            for label in own
-        }
-        return cls(
-            atom,
-            tuple(own),
-            {label: (numbers[label], tuple(u.expression for u in units[label])) for label in own},
-            {label: {u: Stored(numbers[label], k) for k, u in enumerate(units[label])} for label in own},
-            {label: {u: u.expression for u in units[label]} for label in own},
-        )
+    def __init__(
+        self, atom: Condition, own: Sequence[str], scope: int, many: frozenset[str], registers: RegisterFile
+    ) -> None:
+        self.atom = atom
+        self.labels = own
+        self.here: dict[str, _Values] = {}
+        self._stored: dict[str, _Values] = {}
+        self._memory: dict[str, tuple[int, tuple[Expression, ...]]] = {}
+        for label in own:
+            units = _units(atom, label, scope)
+            row = tuple(u.expression for u in units)
+            keeps = accumulation_for(atom, units) if label in many else Accumulation.VALUE
+            meaning = ", ".join(f"{label}.{registers.describe(e)}" for e in row)
+            number = registers.add(Register(keeps, len(units), meaning))
+            self.here[label] = dict(zip(units, row))
+            self._stored[label] = {u: Stored(number, k) for k, u in enumerate(units)}
+            self._memory[label] = (number, row)
 
     def choices(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[_Values]:
         """Every choice of events: the current event for the labels ``given``, register contents for those ``seen``."""
         parts = [
-            [self.here[label]] * (label in given) + [self.stored[label]] * (label in seen) for label in self.labels
+            [self.here[label]] * (label in given) + [self._stored[label]] * (label in seen) for label in self.labels
         ]
         for choice in product(*parts):
             yield {leaf: value for part in choice for leaf, value in part.items()}
@@ -191,7 +164,7 @@ class Relating:
 
     def writes(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[Write]:
         """The writes of the current event for the labels ``given``."""
-        return (Write(*self.memory[label], fresh=label not in seen) for label in self.labels if label in given)
+        return (Write(*self._memory[label], fresh=label not in seen) for label in self.labels if label in given)
 
 
 def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
@@ -205,7 +178,7 @@ def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
             return [(seen, t)]
         labelled = [relating[k] for k in sorted({k for label in given for k in of_label[label]})]
         checks = [check for relation in labelled for check in relation.checks(given, seen)]
-        writes = tuple(write for relation in labelled for write in relation.writes(given, seen))
-        return [(seen | given, replace(guarded(t, checks), writes=t.writes + writes))]
+        writes = [write for relation in labelled for write in relation.writes(given, seen)]
+        return [(seen | given, t.guarded(checks).writing(*writes))]
 
     return track(operand, nothing, step)

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.negation import EventsRead, ExcludedRuns
 from cerflow.automata.compile.run_sets import RunSet
 from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick
-from cerflow.automata.model.fragment import (
-    Fragment,
-    RegisterFile,
-    reachable_states,
-    sequence_strictly,
-    track,
-    union,
-    without_dead_states,
-)
+from cerflow.automata.model.fragment import Fragment, RegisterFile, sequence, track, union
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.base.graphs import grouped
+from cerflow.base.graphs import reached_along
 from cerflow.language.condition import Attribute, Condition, IsNull, Not
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import Node, walk
@@ -71,14 +62,14 @@ def not_followed_by(
                 yield None if t.target == done else after, changed
 
     start: RunSet | None = None
-    return without_dead_states(track(whole, start, step))
+    return track(whole, start, step).trimmed()
 
 
 def _opened(t: Transition, waiting: int, begun: Stored, window: Window) -> Transition:
     """The transition that completes φ with an event, now into waiting."""
     opening = Write(begun.register, (Measure(window),), fresh=True)
     measured = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
-    return guarded(t.moved(t.source, waiting), measured).writing(opening)
+    return t.moved(t.source, waiting).guarded(measured).writing(opening)
 
 
 def _opened_late(
@@ -97,16 +88,16 @@ def _opened_late(
         yield wait
         return
     known = [IsNull(last, True)] if isinstance(window, AttributeWindow) else []
-    yield guarded(wait, [*known, _still(before)])
-    yield guarded(t.moved(t.source, done), [Not(before)])
+    yield wait.guarded([*known, _still(before)])
+    yield t.moved(t.source, done).guarded([Not(before)])
 
 
 def _knowing_last(operand: Fragment, window: Window, registers: RegisterFile) -> tuple[Fragment, Stored]:
     """The runs, that store the measure of the last event where they may end with a tick."""
     last = Stored(registers.value(1, f"last event, measured for {show(window)}"), 0)
     keep = Write(last.register, (Measure(window),), fresh=True)
-    ticks = grouped(operand.states, ((t.target, t.source) for t in operand.transitions if reads_tick(t)))
-    ending = reachable_states((t.source for t in operand.endings() if reads_tick(t)), ticks)
+    ticks = ((t.target, t.source) for t in operand.transitions if reads_tick(t))
+    ending = reached_along(ticks, (t.source for t in operand.endings() if reads_tick(t)))
     found: list[Transition] = []
     for t in operand.transitions:
         if t.target not in ending or reads_tick(t):
@@ -124,7 +115,7 @@ def ends_late(operand: Fragment) -> bool:
 
 def sequence_in_time(left: Fragment, right: Fragment, optional: tuple[bool, bool]) -> Fragment:
     """``φ : ψ`` where φ may end with a tick: no event may come between the last one that φ marks and the tick."""
-    joined = sequence_strictly(ending_marked(left), right, (optional[0], False), joins_in_time)
+    joined = sequence(ending_marked(left), right, (optional[0], False), joins_in_time)
     return union(joined, left) if optional[1] else joined
 
 
@@ -144,7 +135,7 @@ def ending_marked(operand: Fragment) -> Fragment:
         for each in parted(t):
             yield bool(each.labels) if may_read_events(each) else marked, each
 
-    return without_dead_states(track(operand.copy(), False, step))
+    return track(operand.copy(), False, step).trimmed()
 
 
 def _still(before: InWindow) -> Condition:
@@ -182,4 +173,4 @@ def ended_later(operand: Fragment) -> Fragment:
         Transition(passed, passed, TICK),
         Transition(passed, done, Not(TICK)),
     ]
-    return without_dead_states(Fragment(done + 1, operand.initial, operand.final | {done}, [*others, *added]))
+    return Fragment(done + 1, operand.initial, operand.final | {done}, [*others, *added]).trimmed()

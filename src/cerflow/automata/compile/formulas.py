@@ -5,16 +5,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import cast
 
+from cerflow.automata.compile import deadlines
 from cerflow.automata.compile.aggregates import between_bounds, gather
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
-from cerflow.automata.compile.deadlines import (
-    ended_later,
-    ends_late,
-    not_followed_by,
-    sequence_in_time,
-    waits_for_ticks,
-)
 from cerflow.automata.compile.filters import apply_filter
 from cerflow.automata.compile.negation import EventsRead, unless, without
 from cerflow.automata.compile.neighbours import neighbours
@@ -26,17 +20,7 @@ from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.waiting import Reference
 from cerflow.automata.compile.windows import begin_at_once, contiguous, hides_events, know_ends, restrict
 from cerflow.automata.model.clock import on_events, with_patience
-from cerflow.automata.model.fragment import (
-    Fragment,
-    RegisterFile,
-    atom,
-    iterate,
-    iterate_strictly,
-    relabel,
-    sequence,
-    sequence_strictly,
-    union,
-)
+from cerflow.automata.model.fragment import Fragment, RegisterFile, atom, iterate, marks, relabel, sequence, union
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base.errors import UnsupportedQueryError
@@ -92,7 +76,7 @@ def compile_formula(
     compared = keep is None or by <= keep
 
     def compiled(compiler: _FormulaCompiler) -> tuple[Fragment, f.Window | None]:
-        whole, left = ended_later(compiler.run()), window
+        whole, left = deadlines.ended_later(compiler.run()), window
         if left is not None and (hides_events(whole, shown) or not compared or choice not in (None, f.Strategy.MAX)):
             # The engine measures and compares reported events, which are not all events here, and chooses no others.
             whole, left = restrict(whole, left, compiler.registers), None
@@ -145,7 +129,7 @@ class _FormulaCompiler:
         self.formula = formula
         self.windowed = windowed
         #: Whether runs may read ticks and pauses besides events.
-        self.ticking = waits_for_ticks(formula)
+        self.ticking = deadlines.waits_for_ticks(formula)
         #: Whether large repetitions may be counted in registers, and whether some are.
         self.count = count
         self.counted = False
@@ -178,18 +162,18 @@ class _FormulaCompiler:
         return fold_only(self.formula, f.Formula, visit)
 
     def _build(self, current: f.Formula, index: int, below: list[Fragment]) -> Fragment:
-        late = self.ticking and any(map(ends_late, below))
+        late = self.ticking and any(map(deadlines.ends_late, below))
         match current:
             case f.Disjunction():
                 return union(*below)
             case f.Conjunction():
                 return both_in_time(*below) if late else both(*below)
             case f.Iteration():
-                return iterate(*below)
+                return iterate(below[0])
             case f.StrictIteration() if late:
                 return repeat(below[0], f.Repetition(current.operand, 1, None, True), None)
             case f.StrictIteration():
-                return iterate_strictly(below[0])
+                return iterate(below[0], marks)
             case f.Start():
                 return begin_at_once(*below)
             case f.EventType():
@@ -237,7 +221,8 @@ class _FormulaCompiler:
                 return without(below[0], below[1], self.registers, self._events_read(index))
             case f.NotFollowedBy():
                 read = self._events_read(index)
-                return not_followed_by(below[0], below[1], current.window, read, self.registers, ticking=self.ticking)
+                window, ticking = current.window, self.ticking
+                return deadlines.not_followed_by(below[0], below[1], window, read, self.registers, ticking=ticking)
             case f.Filter():
                 return self._filter(below[0], current.condition, index)
         raise TypeError(f"{type(current).__name__} is not a formula")
@@ -247,9 +232,11 @@ class _FormulaCompiler:
         if not isinstance(current, f.All):
             if isinstance(current, f.Sequence):
                 return sequence(below[0], below[1], optional)
-            return (sequence_in_time if ends_late(below[0]) else sequence_strictly)(below[0], below[1], optional)
+            if deadlines.ends_late(below[0]):
+                return deadlines.sequence_in_time(below[0], below[1], optional)
+            return sequence(below[0], below[1], optional, marks)
         alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
-        return reduce(union, alone, product_all(below[0], below[1]))
+        return reduce(union, alone, product_all(*below))
 
     def _any_type(
         self, check: c.Condition | None, event: f.AnyEvent | f.NotEvent, never: str | None = None
@@ -269,11 +256,7 @@ class _FormulaCompiler:
             cases.append((conjunction([c.Not(test) for test in known]), TYPE_LABEL))
         result = []
         for test, name in cases:
-            guard = [test] if check is None else [test, check]
-            local = [g for g in guard if guards.is_local(g)]
-            t = Transition(
-                0, 1, conjunction(local), tuple(g for g in guard if not guards.is_local(g)), frozenset((name,))
-            )
+            t = Transition(0, 1, labels=frozenset((name,))).guarded([test] if check is None else [test, check])
             result.append(on_events(t) if self.ticking else t)
         return result
 
@@ -289,8 +272,8 @@ class _FormulaCompiler:
                 u: u.expression for u in guards.leaves(resolved) if isinstance(u, guards.Of) and u.scope == index
             }
             test = c.And(test, guards.substitute(resolved, here))
-        whole = isinstance(test, guards.TypeTest) and test.stream is None
-        return atom(self._any_type(c.Not(guards.Satisfied(test)), current, current.event.name if whole else None))
+        never = test.type if isinstance(test, guards.TypeTest) and test.stream is None else None
+        return atom(self._any_type(c.Not(guards.Satisfied(test)), current, never))
 
     def _events_read(self, index: int) -> EventsRead:
         """The events that have been read wherever the formula at an occurrence is looked for."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
 from cerflow.automata.compile.waiting import Reference, postponed, references
-from cerflow.automata.model.fragment import Fragment, RegisterFile, reachable_states, track, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transition
-from cerflow.base.graphs import grouped, reached
+from cerflow.base.graphs import reached, reached_along
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
@@ -31,7 +30,7 @@ def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile, read:
             yield (after, seen), changed
 
     start: _Memory = (watch.followed.beginning(), read.before)
-    return without_dead_states(track(operand, start, step))
+    return track(operand, start, step).trimmed()
 
 
 @dataclass(frozen=True)
@@ -102,11 +101,11 @@ class ExcludedRuns:
         when = self._when
         sources = [(_EXCLUDED, run_set, every if when is None else lambda u: seen in when[u])]
         for case in self.followed.cases(t, sources):
-            guards = self.followed.none_ends(case, sources)
+            guards = self.followed.none_enters(case, sources, self.followed.final)
             if guards is None:
                 continue
             after, writes = self.followed.step(case, _EXCLUDED, sources, run_set)
-            asked = reguarded(t, [*case.literals, *guards])
+            asked = t.reguarded([*case.literals, *guards])
             yield RunSet(after.states | self.followed.initial, after.rows), asked.writing(*writes)
 
 
@@ -120,11 +119,10 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read
     The last marked event is guessed if a run can end with events that are only read (PROJECT).
     """
     watch = ExcludedRuns(excluded, read, read.along(operand, excluded), registers)
-    before = grouped(operand.states, ((t.target, t.source) for t in operand.transitions))
-    unmarked = grouped(operand.states, ((t.target, t.source) for t in operand.transitions if not t.labels))
     #: The states from which a run can end without marking another event, and those from which it can mark one.
-    quiet = reachable_states(operand.final, unmarked)
-    loud = reachable_states((t.source for t in operand.transitions if t.labels), before)
+    quiet = reached_along(((t.target, t.source) for t in operand.transitions if not t.labels), operand.final)
+    marking = (t.source for t in operand.transitions if t.labels)
+    loud = reached_along(((t.target, t.source) for t in operand.transitions), marking)
 
     def step(memory: _Memory | str, t: Transition) -> Iterator[tuple[_Memory | str, Transition]]:
         if not t.labels and isinstance(memory, str):
@@ -142,4 +140,4 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read
             yield (after, seen), changed
 
     start: _Memory | str = _BEFORE
-    return without_dead_states(track(operand, start, step))
+    return track(operand, start, step).trimmed()

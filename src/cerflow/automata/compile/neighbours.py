@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import cast
 
-from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base.errors import UnsupportedQueryError
@@ -95,6 +94,6 @@ def apply_neighbours(operand: Fragment, atoms: Sequence[Neighbours], registers: 
             return [(seen, t)]
         guards = [condition for atom, condition, _ in checks if atom.label in given & seen]
         writes = [write for atom, _, write in checks if atom.label in given]
-        return [(seen | given, guarded(t, guards).writing(*writes))]
+        return [(seen | given, t.guarded(guards).writing(*writes))]
 
     return track(operand, frozenset[str](), step)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from cerflow.automata.model.clock import PAUSE, TICK
-from cerflow.automata.model.fragment import Fragment, check_fragment_size, without_dead_states
+from cerflow.automata.model.fragment import Fragment, explored
 from cerflow.automata.model.transducer import Transition
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -94,39 +95,14 @@ def _product(
     left: Fragment, right: Fragment, starts: Iterable[tuple[int, int]], join: _Join, final: Callable[[int, int], bool]
 ) -> Fragment:
     """Reachable pairs of states, with the transitions that read the same event."""
-    outgoing = [left.leaving(), right.leaving()]
-    result = Fragment()
-    numbers: dict[tuple[int, int], int] = {}
-    pending: list[tuple[int, int]] = []
+    one, other = left.leaving(), right.leaving()
 
-    def number(pair: tuple[int, int]) -> int:
-        if pair not in numbers:
-            numbers[pair] = result.add_state()
-            check_fragment_size(result)
-            pending.append(pair)
-            if final(*pair):
-                result.final.add(numbers[pair])
-        return numbers[pair]
+    def following(pair: tuple[int, int]) -> Iterator[tuple[tuple[int, int], Transition]]:
+        for a, b in product(one[pair[0]], other[pair[1]]):
+            labels = join(a.labels, b.labels)
+            tests = conjuncts(a.test) + conjuncts(b.test)
+            if labels is not None and not contradicts(tests):
+                atoms = tuple(dict.fromkeys((*a.atoms, *b.atoms)))
+                yield (a.target, b.target), Transition(0, 0, conjunction(tests), atoms, labels, a.writes + b.writes)
 
-    result.initial = {number(pair) for pair in sorted(starts)}
-    while pending:
-        pair = pending.pop()
-        for a in outgoing[0][pair[0]]:
-            for b in outgoing[1][pair[1]]:
-                labels = join(a.labels, b.labels)
-                if labels is None:
-                    continue
-                tests = conjuncts(a.test) + conjuncts(b.test)
-                if contradicts(tests):
-                    continue
-                result.transitions.append(
-                    Transition(
-                        numbers[pair],
-                        number((a.target, b.target)),
-                        conjunction(tests),
-                        tuple(dict.fromkeys((*a.atoms, *b.atoms))),
-                        labels,
-                        a.writes + b.writes,
-                    )
-                )
-    return without_dead_states(result)
+    return explored(sorted(starts), following, lambda pair: final(*pair)).trimmed()

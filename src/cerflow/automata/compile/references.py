@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from cerflow.automata.compile.conditions import guarded, several
+from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.waiting import Deferred, Template, defer, references, waiting_repeatedly, waiting_rows
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import reached_along
 from cerflow.language.condition import Condition, Expression
 from cerflow.logic.conditions.guards import Of, Stored, leaves, substitute
 
@@ -56,7 +56,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             checks = list(t.atoms)
             for form in sorted(seen.aside, key=repr):
                 checks.append(substitute(form.filled(aside[form]), here))
-            read = guarded(replace(t, atoms=()), checks)
+            read = replace(t, atoms=()).guarded(checks)
             return [(_Seen(True), read.writing(keep))]
         if seen.event:
             return [(seen, _with_values(t, stored))]
@@ -96,7 +96,7 @@ def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transit
         t = replace(t, writes=tuple(writes))
     if not any(u in values for atom in t.atoms for u in leaves(atom)):
         return t
-    return guarded(replace(t, atoms=()), [substitute(atom, values) for atom in t.atoms])
+    return replace(t, atoms=()).guarded([substitute(atom, values) for atom in t.atoms])
 
 
 def _resolve_in_place(
@@ -111,11 +111,8 @@ def _resolve_in_place(
 
     Every state must lie before or after the event, and every condition on the event be checked with it or after it.
     """
-    leaving = operand.leaving()
-    after = reached(
-        (t.target for t in operand.transitions if label in t.labels),
-        lambda q: [t.target for t in leaving[q] if label not in t.labels],
-    ).keys()
+    others = ((t.source, t.target) for t in operand.transitions if label not in t.labels)
+    after = reached_along(others, (t.target for t in operand.transitions if label in t.labels)).keys()
     if not after.isdisjoint(operand.initial):
         return None
     changed: list[Transition] = []

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.compile.deadlines import ending_marked, ends_late, joins_in_time
+from cerflow.automata.model import fragment
 from cerflow.automata.model.clock import with_patience
-from cerflow.automata.model.fragment import (
-    Fragment,
-    RegisterFile,
-    check_fragment_size,
-    iterate,
-    iterate_strictly,
-    sequence,
-    sequence_strictly,
-    union,
-    without_dead_states,
-)
+from cerflow.automata.model.fragment import Fragment, Joins, RegisterFile, iterate, marks, sequence, union
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base import limits
 from cerflow.base.operators import Operator
@@ -39,27 +27,19 @@ def repeat(operand: Fragment, formula: Repetition, counter: RegisterFile | None)
     """
     least = max(1, formula.least)
     if not formula.strict or not ends_late(operand):
-        return _repeated(operand, least, formula.most, counter, _marks if formula.strict else None)
+        return _repeated(operand, least, formula.most, counter, marks if formula.strict else None)
     if formula.most == 1:
         return operand
     # All repetitions but the last must end as the left side of `:`.
     fewer = None if formula.most is None else formula.most - 1
     before = with_patience(_repeated(ending_marked(operand), max(1, least - 1), fewer, counter, joins_in_time))
-    whole = sequence_strictly(before, operand.copy(), joins=joins_in_time)
+    whole = sequence(before, operand.copy(), joins=joins_in_time)
     return union(whole, operand) if least == 1 else whole
 
 
-#: Which endings of a repetition another one may follow; None if events may lie between them.
-_Joins = Callable[[Transition], bool] | None
-
-
-def _marks(t: Transition) -> bool:
-    return bool(t.labels)
-
-
-def _repeated(operand: Fragment, least: int, most: int | None, counter: RegisterFile | None, joins: _Joins) -> Fragment:
+def _repeated(operand: Fragment, least: int, most: int | None, counter: RegisterFile | None, joins: Joins) -> Fragment:
     if most is None and least == 1:
-        return _endless(operand, joins)
+        return iterate(operand, joins)
     if (most or least) == 1:
         return operand
     if counter is not None:
@@ -67,22 +47,16 @@ def _repeated(operand: Fragment, least: int, most: int | None, counter: Register
     return _written_out(operand, least, most, joins)
 
 
-def _endless(operand: Fragment, joins: _Joins) -> Fragment:
-    return iterate(operand) if joins is None else iterate_strictly(operand, joins)
-
-
-def _written_out(operand: Fragment, least: int, most: int | None, joins: _Joins) -> Fragment:
-    whole = operand.copy() if most is not None else _endless(operand.copy(), joins)
+def _written_out(operand: Fragment, least: int, most: int | None, joins: Joins) -> Fragment:
+    whole = operand.copy() if most is not None else iterate(operand.copy(), joins)
     for k in range((most or least) - 1, 0, -1):
-        check_fragment_size(whole)
+        fragment.check_fragment_size(whole)
         # Only what follows may be absent: otherwise one and the same event could be read by several copies.
-        optional = (False, k >= least and most is not None)
-        one = operand.copy()
-        whole = sequence(one, whole, optional) if joins is None else sequence_strictly(one, whole, optional, joins)
+        whole = sequence(operand.copy(), whole, (False, k >= least and most is not None), joins)
     return whole
 
 
-def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, registers: RegisterFile) -> Fragment:
+def _counted(operand: Fragment, least: int, most: int | None, joins: Joins, registers: RegisterFile) -> Fragment:
     """Two copies: the first repetition, and all others; at the end of each of these a register counts it."""
     register = registers.value(1, "repetitions")
     done = Stored(register, 0)
@@ -107,9 +81,9 @@ def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, reg
         """A repetition ends with ``t``: another one begins if ``more`` holds, and if ``leave`` that was enough."""
         if joins is None or joins(t):
             for state in sorted(again.initial) if joins is None else [between]:
-                found.append(guarded(t.moved(source, state), more).writing(write))
+                found.append(t.moved(source, state).guarded(more).writing(write))
         if leave:
-            found.append(guarded(t.moved(source, final), enough if write is step else []))
+            found.append(t.moved(source, final).guarded(enough if write is step else []))
 
     for t in operand.endings():
         end(t, t.source, [], begin, least == 1)
@@ -121,4 +95,4 @@ def _counted(operand: Fragment, least: int, most: int | None, joins: _Joins, reg
                 found.append(t.moved(between, t.target))
                 if t.target in again.final:
                     end(t, between, goes_on, step, True)
-    return without_dead_states(Fragment(final + 1, set(operand.initial), {final}, found))
+    return Fragment(final + 1, set(operand.initial), {final}, found).trimmed()

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 
-from cerflow.automata.model.fragment import Fragment, RegisterFile, reachable_states, with_own_beginning
+from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.run_windows import windows_needed
-from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.automata.optimise.covering import AwaitedEvent, Field, covering_relations
+from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write, registers_read
+from cerflow.automata.optimise.covering import AwaitedEvent, covering_relations
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import grouped
+from cerflow.base.graphs import grouped, reached_along
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
-from cerflow.language.formula import Window
-from cerflow.language.node import Node
 from cerflow.logic.conditions.cases import Case, CaseTree
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
@@ -70,68 +68,43 @@ class FollowedRuns:
         alone: bool = False,
         comes_later: Callable[[Of], bool] = lambda _: False,
     ) -> None:
-        self.fragment = with_own_beginning(fragment)
+        self.fragment = fragment.with_own_beginning()
         self.initial = frozenset(self.fragment.initial)
         self.final = frozenset(self.fragment.final)
         self._registers = registers
-        self._live = self._live_registers()
-        #: One of two rows in a state suffices if its fields compare in this way with those of the other.
+        whole = self.fragment.finished(registers.registers)
+        self._live = [sorted(live) for live in whole.live()]
+        if any(registers.registers[r].keeps is Accumulation.SET for live in self._live for r in live):
+            raise UnsupportedQueryError(
+                "a condition that has to remember a whole set of events is not allowed below UNLESS, WITHOUT, "
+                "NEXT, LAST or MAX",
+                hint="Comparisons with < <= > >= = over repeated events need no set.",
+            )
+        self._needed = windows_needed(whole)
+        #: For each state the fields of a row, and how those of another row compare that makes it unnecessary.
         self._covering = covering_relations(
             self.fragment.transitions, self._live, registers.registers, AwaitedEvent(registers.instants, comes_later)
         )
-        newest = self._states_with_newest() if alone else frozenset[int]()
-        self._remembering = self._states_with_rows(newest)
+        # In these runs differ only in the start of their window.
+        only = {q: registers.registers[live[0]] for q, live in enumerate(self._live) if alone and len(live) == 1}
+        newest = {q: register for q, register in only.items() if register.window is not None}
+        edges = ((t.source, t.target) for t in self.fragment.transitions)
+        #: States with live registers, and states that are reachable depending on a condition on such registers.
+        self._remembering = reached_along(edges, (q for q, live in enumerate(self._live) if live and q not in newest))
         #: The register with the latest start of a window, for states that need no more.
-        self._newest = {q: self._newest_register(q) for q in sorted(newest - self._remembering)}
+        self._newest = {
+            q: registers.value(1, f"latest {newest[q].meaning}") for q in sorted(newest.keys() - self._remembering)
+        }
         self._leaving = grouped(self.fragment.states, ((t.source, k) for k, t in enumerate(self.fragment.transitions)))
-        self._collections: dict[tuple[str, int], int] = {}
         self._tree = CaseTree()
-        self._guards: dict[tuple[int, bool], tuple[int, ...]] = {}
         self._known: dict[object, list[Case]] = {}
-        self._rows: dict[tuple[str, Transition, bool], _Row] = {}
         self._work = 0
+        # Many sets of runs have the same runs.
+        self.collection = cache(self._new_collection)
+        self._guard = cache(self._new_guard)
+        self._row = cache(self._new_row)
 
     # -- what the states remember --------------------------------------------------------------------------------
-
-    def _live_registers(self) -> list[dict[int, int]]:
-        """For each state its live registers, with the field at which each begins in a row."""
-        fragment, registers = self.fragment, self._registers.registers
-        self._needed: list[frozenset[int]] = []
-        if not fragment.states:
-            return []
-        whole = fragment.finished(registers)
-        self._needed = windows_needed(whole)
-        found: list[dict[int, int]] = []
-        for live in whole.live():
-            places: dict[int, int] = {}
-            width = 0
-            for register in sorted(live):
-                if registers[register].keeps is Accumulation.SET:
-                    raise UnsupportedQueryError(
-                        "a condition that has to remember a whole set of events is not allowed below UNLESS, WITHOUT, "
-                        "NEXT, LAST or MAX",
-                        hint="Comparisons with < <= > >= = over repeated events need no set.",
-                    )
-                places[register] = width
-                width += registers[register].fields
-            found.append(places)
-        return found
-
-    def _states_with_rows(self, newest: frozenset[int]) -> frozenset[int]:
-        """States with live registers, and states that are reachable depending on a condition on such registers."""
-        edges = [[t.target for t in leaving] for leaving in self.fragment.leaving()]
-        return frozenset(
-            reachable_states((q for q, places in enumerate(self._live) if places and q not in newest), edges)
-        )
-
-    def _states_with_newest(self) -> frozenset[int]:
-        """States in which runs differ only in the start of their window."""
-        windows = (tuple(self._registers.registers[r].window for r in places) for places in self._live)
-        return frozenset(q for q, found in enumerate(windows) if len(found) == 1 and found[0] is not None)
-
-    def _newest_register(self, state: int) -> int:
-        (window,) = (self._registers.registers[register] for register in self._live[state])
-        return self._registers.value(1, f"latest {window.meaning}")
 
     def _beginnings(self, state: int) -> dict[Expression, Expression]:
         """The content of a window register in a state that keeps only the latest start."""
@@ -140,31 +113,19 @@ class FollowedRuns:
         (register,) = self._live[state]
         return {Stored(register, 0): Stored(self._newest[state], 0)}
 
-    def _width(self, state: int) -> int:
-        registers = self._registers.registers
-        return max(1, sum(registers[r].fields for r in self._live[state]))
-
-    def collection(self, name: str, state: int) -> int:
+    def _new_collection(self, name: str, state: int) -> int:
         """The register with the rows of a state in the set of runs of that name."""
-        key = (name, state)
-        if key not in self._collections:
-            meaning = "; ".join(self._registers.registers[r].meaning for r in self._live[state]) or "whether any"
-            covering = tuple(self._covering[state].values()) or (None,)
-            number = self._collections[key] = self._registers.add(
-                Register(
-                    Accumulation.SET, self._width(state), f"{name}: {meaning}", None, covering, self._windows(state)
-                )
-            )
-            instants = self._registers.instants
-            for k, field in enumerate(self._covering[state]):
-                if field in instants:
-                    instants[number, k] = instants[field]
-        return self._collections[key]
-
-    def _windows(self, state: int) -> tuple[Window | None, ...]:
-        """For each field of a row the window that starts there, if the run must still meet it."""
-        registers = self._registers.registers
-        return tuple(registers[r].window if r in self._needed[state] else None for r, _ in self._covering[state])
+        registers, covering = self._registers.registers, self._covering[state]
+        meaning = "; ".join(registers[r].meaning for r in self._live[state]) or "whether any"
+        # The window that starts with a field, if the run must still meet it.
+        windows = tuple(registers[r].window if r in self._needed[state] else None for r, _ in covering)
+        relations = tuple(covering.values()) or (None,)
+        number = self._registers.add(
+            Register(Accumulation.SET, len(relations), f"{name}: {meaning}", None, relations, windows)
+        )
+        instants = self._registers.instants
+        instants.update({(number, k): instants[field] for k, field in enumerate(covering) if field in instants})
+        return number
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
@@ -179,14 +140,12 @@ class FollowedRuns:
         the transitions that the event alone allows; the collections decide about the rows. Raises
         `UnsupportedQueryError` if there are too many cases in all.
         """
-        plain: set[int] = set()
-        remembering: set[int] = set()
+        transitions = self.fragment.transitions
+        plain, remembering = set[int](), set[int]()
         for _, run_set, counts in sources:
-            plain.update(k for q in run_set.states for k in self._leaving[q] if counts(self.fragment.transitions[k]))
-            remembering.update(
-                k for q in run_set.rows for k in self._leaving[q] if counts(self.fragment.transitions[k])
-            )
-        numbers = [*sorted(plain, key=self._place), *sorted(remembering, key=self._place)]
+            for states, found in ((run_set.states, plain), (run_set.rows, remembering)):
+                found.update(k for q in states for k in self._leaving[q] if counts(transitions[k]))
+        numbers = [k for found in (plain, remembering) for k in sorted(found, key=lambda k: (transitions[k].source, k))]
         key = (t.test, t.atoms, len(plain), tuple(numbers))
         if key not in self._known:
             # Many sets of runs have the same cases.
@@ -204,17 +163,12 @@ class FollowedRuns:
             )
         return self._known[key]
 
-    def _guard(self, k: int, plain: bool) -> tuple[int, ...]:
+    def _new_guard(self, k: int, plain: bool) -> tuple[int, ...]:
         """What a followed transition asks of the event, and in a state without rows all that it asks."""
-        if (k, plain) not in self._guards:
-            u = self.fragment.transitions[k]
-            known = self._beginnings(u.source)
-            atoms = [substitute(atom, known) for atom in u.atoms] if plain else []
-            self._guards[k, plain] = self._tree.literals([*conjuncts(u.test), *atoms])
-        return self._guards[k, plain]
-
-    def _place(self, k: int) -> tuple[int, int]:
-        return self.fragment.transitions[k].source, k
+        u = self.fragment.transitions[k]
+        known = self._beginnings(u.source)
+        atoms = [substitute(atom, known) for atom in u.atoms] if plain else []
+        return self._tree.literals([*conjuncts(u.test), *atoms])
 
     def _moves(self, case: Case, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
         """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""
@@ -266,28 +220,18 @@ class FollowedRuns:
             return []
         return [Write(self._newest[state], (latest,), fresh=True)]
 
-    def _row(self, name: str, u: Transition, remembered: bool) -> _Row:
-        """The row of a run after a transition, and the conditions on its row before."""
-        key = (name, u, remembered)
-        if key not in self._rows:
-            # Many sets of runs have the same runs.
-            self._rows[key] = self._new_row(name, u, remembered)
-        return self._rows[key]
-
     def _new_row(self, name: str, u: Transition, remembered: bool) -> _Row:
-        registers = self._registers.registers
+        """The row of a run after a transition, and the conditions on its row before."""
         old = self._beginnings(u.source)
         if remembered:
             collection = self.collection(name, u.source)
-            for register, first in self._live[u.source].items():
-                for k in range(registers[register].fields):
-                    old[Stored(register, k)] = Stored(collection, first + k)
+            old |= {Stored(*field): Stored(collection, k) for k, field in enumerate(self._covering[u.source])}
         row = self._after(u, old)
         if not remembered:
             # The case has decided its atoms.
             return tuple(row) or (Literal(0),), ()
         where = [substitute(atom, old) for atom in u.atoms]
-        if not any(leaf.register == collection for e in [*row, *where] for leaf in _stored(e)):
+        if collection not in registers_read([*row, *where]):
             # All that counts of the old row is that it exists.
             where.append(Not(NoRow(Stored(collection, 0))))
         return tuple(row) or (Literal(0),), tuple(where)
@@ -295,18 +239,15 @@ class FollowedRuns:
     def _after(self, u: Transition, old: dict[Expression, Expression]) -> list[Expression]:
         """The contents of the live registers after a transition, given the contents of their fields before."""
         registers = self._registers.registers
-        values: dict[Field, Expression] = {}
-        for register in self._live[u.source]:
-            for k in range(registers[register].fields):
-                values[register, k] = old.get(Stored(register, k), Stored(register, k))
+        before = {field: Stored(*field) for field in self._covering[u.source]}
+        values = {field: old.get(stored, stored) for field, stored in before.items()}
         for write in u.writes:
             if write.register not in self._live[u.target]:
                 continue
             for k, expression in enumerate(write.row):
                 new = substitute(expression, old)
-                keeps = registers[write.register].keeps
-                if not write.fresh and keeps is not Accumulation.VALUE:
-                    new = _joined(keeps, values[write.register, k], new)
+                if not write.fresh:
+                    new = _joined(registers[write.register].keeps, values[write.register, k], new)
                 values[write.register, k] = new
         return [values[field] for field in self._covering[u.target]]
 
@@ -348,25 +289,13 @@ class FollowedRuns:
                 guards.append(self._none(asked, name, u.source if remembered else None))
         return list(dict.fromkeys(guards)), frozenset(found - waiting)
 
-    def none_ends(self, case: Case, sources: Sequence[Source]) -> list[Condition] | None:
-        """The guards under which no run of the sources enters a final state with this event; None if one does."""
-        return self.none_enters(case, sources, self.final)
-
     def none_enters(self, case: Case, sources: Sequence[Source], states: frozenset[int]) -> list[Condition] | None:
-        """The same for any states."""
-        guards: list[Condition] = []
-        for name, remembered, u in self._moves(case, sources):
-            if u.target not in states:
-                continue
-            if not remembered:
-                return None
-            guards.append(self._no_row(name, u))
-        return list(dict.fromkeys(guards))
-
-    def _no_row(self, name: str, u: Transition) -> Condition:
-        """That no row of the source allows a transition."""
-        _, where = self._row(name, u, True)
-        return self._none(where, name, u.source)
+        """The guards under which no run of the sources enters one of these states with this event; None if one does."""
+        entering = [(name, rows, u) for name, rows, u in self._moves(case, sources) if u.target in states]
+        if not all(remembered for _, remembered, _ in entering):
+            return None
+        found = (self._none(self._row(name, u, True)[1], name, u.source) for name, _, u in entering)
+        return list(dict.fromkeys(found))
 
     def _none(self, where: Iterable[Condition], name: str, state: int | None) -> Condition:
         """That not all of these hold, for any row of a state if one is given."""
@@ -382,17 +311,10 @@ class FollowedRuns:
 def _joined(keeps: Accumulation, former: Expression, new: Expression) -> Expression:
     """The value that a register keeps of two; null if null makes that unknown."""
     unknown = Literal(None)
-    match keeps:
-        case Accumulation.SAME:
-            return If(Comparison(Operator.EQ, former, new), former, unknown)
-        case Accumulation.MIN:
-            better, otherwise = Operator.LE, Operator.GT
-        case Accumulation.MAX:
-            better, otherwise = Operator.GE, Operator.LT
-        case _:
-            raise TypeError(f"a register that keeps {keeps} holds more than one value")
+    if keeps is Accumulation.VALUE:
+        return new
+    if keeps is Accumulation.SAME:
+        return If(Comparison(Operator.EQ, former, new), former, unknown)
+    least = keeps is Accumulation.MIN
+    better, otherwise = (Operator.LE, Operator.GT) if least else (Operator.GE, Operator.LT)
     return If(Comparison(better, former, new), former, If(Comparison(otherwise, former, new), new, unknown))
-
-
-def _stored(root: Node) -> list[Stored]:
-    return [leaf for leaf in leaves(root) if isinstance(leaf, Stored)]

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, permutations
 
-from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source, every
-from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation
@@ -117,9 +116,9 @@ def preferred(
             better, others = [], [(name, rivals.others, _unmarked)]
         for case in followed.cases(t, [(name, rivals.others, every), (_BETTER, rivals.better, every)]):
             if t.target in fragment.final:
-                guards = followed.none_ends(case, better)
+                guards = followed.none_enters(case, better, followed.final)
                 if guards is not None:
-                    yield None, reguarded(t, [*case.literals, *guards])
+                    yield None, t.reguarded([*case.literals, *guards])
             if t.target not in going_on:
                 continue
             alone = followed.none_covers(case, better, t, overtaken)
@@ -132,11 +131,11 @@ def preferred(
             beside = beside.within(others_matter[t.target])
             if strategy is not Strategy.LAST:
                 beside = RunSet(beside.states - ahead.states, beside.rows)
-            asked = reguarded(t, [*case.literals, *guards])
+            asked = t.reguarded([*case.literals, *guards])
             yield _Rivals(beside, ahead, rivals.compared or bool(t.labels)), asked.writing(*writes, *more)
 
     start: _Rivals | None = _Rivals(followed.beginning(), EMPTY, not each_start)
-    chosen = without_dead_states(track(fragment, start, step, lambda rivals: rivals is None))
+    chosen = track(fragment, start, step, lambda rivals: rivals is None).trimmed()
     # Sets of runs divide events into more cases than matter.
     return chosen.with_transitions(_together(chosen.transitions))
 

@@ -9,12 +9,12 @@ final. Only the comparison of neighbouring values in tests on sets is made as so
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
-from cerflow.automata.compile.aggregates import Accumulator, accumulator, alone, value_of_no_events
-from cerflow.automata.compile.conditions import Relating, guarded, own_labels
-from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
+from cerflow.automata.compile.aggregates import accumulator, alone, value_of_no_events
+from cerflow.automata.compile.conditions import Relating, own_labels
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.base.operators import NEGATED, ORDERS, Operator
 from cerflow.language import condition as c
@@ -24,6 +24,9 @@ from cerflow.logic.conditions.evaluate import constant_value
 
 #: The labels given so far, and the result of each test on a set: true, false or, with None, neither.
 _Memory = tuple[frozenset[str], tuple[bool | None, ...]]
+T = TypeVar("T")
+#: A result, and the conditions under which it comes about.
+_Outcome = tuple[T, list[c.Condition]]
 #: Nodes that are evaluated at once if nothing below them reads an event.
 _PLAIN = (c.And, c.Arithmetic, c.Between, c.Comparison, c.Constant, c.In, c.IsNull, c.Literal, c.Negative, c.Not, c.Or)
 _TRUE = c.Literal(True)
@@ -40,66 +43,48 @@ def apply_set_atoms(
     stand for every choice of one event each, as in `cerflow.automata.compile.conditions`; registers keep the values of
     their events.
     """
-    gathered = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, guards.LabelAggregate))
-    asked = dict.fromkeys(n for atom in atoms for n in walk(atom) if isinstance(n, guards.Asked))
-    ends = _Ends(
-        tuple(Relating.of(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms),
-        tuple(_AggregateRegister.of(g, atoms, registers) for g in gathered if g.name not in ORDERS),
-        tuple(_OrderRegister.of(g, atoms, registers) for g in gathered if g.name in ORDERS),
-        tuple(_SetRegister.of(a, registers) for a in asked),
-    )
-    names = ends.labels
+    ends = _Ends(atoms, many, scope, registers)
     going_on = {t.source for t in operand.transitions}
 
-    def step(memory: _Memory | None, t: Transition) -> list[tuple[_Memory | None, Transition]]:
+    def step(memory: _Memory | None, t: Transition) -> Iterator[tuple[_Memory | None, Transition]]:
         if memory is None:
-            return []  # nothing continues where a run has ended
+            return  # nothing continues where a run has ended
         seen, truths = memory
-        given = t.labels & names
-        result: list[tuple[_Memory | None, Transition]] = []
+        given = t.labels & ends.labels
         for after, checks in ends.outcomes(given, seen, truths):
             if t.target in going_on:
-                writes = (*t.writes, *ends.writes(given, seen, after))
-                result.append(((seen | given, after), replace(guarded(t, checks), writes=writes)))
+                yield (seen | given, after), t.guarded(checks).writing(*ends.writes(given, seen, after))
             last = ends.checks(given, seen, after) if t.target in operand.final else None
             if last is not None:
-                result.append((None, guarded(t, [*checks, *last])))
-        return result
+                yield None, t.guarded([*checks, *last])
 
-    start: _Memory | None = (frozenset(), (True,) * len(ends.ordered))
-    return without_dead_states(track(operand, start, step, lambda memory: memory is None))
+    start: _Memory | None = (frozenset(), (True,) * len(ends.tests))
+    return track(operand, start, step, lambda memory: memory is None).trimmed()
 
 
-@dataclass(frozen=True)
 class _AggregateRegister:
     """An aggregate, and the register for its row."""
 
-    gathered: guards.LabelAggregate
-    kept: Accumulator
-    register: int
+    def __init__(self, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile) -> None:
+        self.node = gathered
+        self.labels = (gathered.label,)
+        self._kept = accumulator(gathered, _most(gathered, atoms))
+        self._register = registers.value(len(self._kept.start), registers.describe(gathered))
+        self._former = tuple(guards.Stored(self._register, k) for k in range(len(self._kept.start)))
 
-    @classmethod
-    def of(
-        cls, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile
-    ) -> _AggregateRegister:
-        kept = accumulator(gathered, _most(gathered, atoms))
-        return cls(gathered, kept, _register(gathered, len(kept.start), registers))
-
-    def value(self, given: bool, seen: bool) -> c.Expression:
+    def value(self, given: frozenset[str], seen: frozenset[str]) -> c.Expression:
         """The aggregate over the events seen so far, and the current event if it is given the label."""
-        if not seen:
-            return alone(self.gathered.name, self.gathered.value) if given else value_of_no_events(self.gathered.name)
-        former = self.former
-        return self.kept.finish(self.kept.step(former) if given else former)
+        if seen.isdisjoint(self.labels):
+            name = self.node.name
+            return value_of_no_events(name) if given.isdisjoint(self.labels) else alone(name, self.node.value)
+        return self._kept.finish(self._former if given.isdisjoint(self.labels) else self._kept.step(self._former))
 
-    def write(self, seen: bool) -> Write | None:
-        """The write at an event with the label."""
-        row = self.kept.step(self.former) if seen else self.kept.start
-        return None if seen and row == self.former else Write(self.register, row, fresh=True)
-
-    @property
-    def former(self) -> tuple[c.Expression, ...]:
-        return tuple(guards.Stored(self.register, k) for k in range(len(self.kept.start)))
+    def write(self, given: frozenset[str], seen: frozenset[str]) -> Write | None:
+        """The write at an event with these labels."""
+        row = self._kept.start if seen.isdisjoint(self.labels) else self._kept.step(self._former)
+        if given.isdisjoint(self.labels) or row == self._former:
+            return None
+        return Write(self._register, row, fresh=True)
 
 
 def _most(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
@@ -115,7 +100,6 @@ def _most(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | N
     return greatest + 1 if nodes.count(count) == len(comparisons) else None
 
 
-@dataclass(frozen=True)
 class _OrderRegister:
     """A test on a set, and the register for the latest value.
 
@@ -123,136 +107,106 @@ class _OrderRegister:
     test that is no longer true, and a false one that may become so, are then None, and need not continue.
     """
 
-    gathered: guards.LabelAggregate
-    register: int
-    wanted: bool | None
-
-    @classmethod
-    def of(
-        cls, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile
-    ) -> _OrderRegister:
+    def __init__(self, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile) -> None:
+        self.node = gathered
+        self.labels = (gathered.label,)
+        self.register = registers.value(1, registers.describe(gathered))
         plain = c.Comparison(Operator.EQ, gathered, _TRUE)
-        wanted = True if plain in atoms else False if c.Not(plain) in atoms else None
-        return cls(gathered, _register(gathered, 1, registers), wanted)
+        self._wanted = True if plain in atoms else False if c.Not(plain) in atoms else None
 
-    def begun(self, truth: bool | None) -> list[tuple[bool | None, list[c.Condition]]]:
-        """The results of the test after the first value, each with its condition; a single null is unknown."""
-        known = c.IsNull(self.gathered.argument, negated=True)
-        if self.wanted is False:
+    def outcomes(self, truth: bool | None, given: frozenset[str], seen: frozenset[str]) -> list[_Outcome[bool | None]]:
+        """The results of the test after an event, each with its condition; a single null is unknown."""
+        value, begun = self.node.argument, not seen.isdisjoint(self.labels)
+        if given.isdisjoint(self.labels) or truth is False or (self._wanted is False and not begun):
             return [(truth, [])]
-        cases: list[tuple[bool | None, list[c.Condition]]] = [(True, [known])]
-        return cases if self.wanted else [*cases, (None, [c.Not(guards.Satisfied(known))])]
-
-    def outcomes(self, truth: bool | None) -> list[tuple[bool | None, list[c.Condition]]]:
-        """The results of the test after another value, each with its condition."""
-        if truth is False:
-            return [(False, [])]
-        last, value = guards.Stored(self.register, 0), self.gathered.argument
-        order = ORDERS[self.gathered.name]
+        if not begun:
+            known = c.IsNull(value, negated=True)
+            cases: list[_Outcome[bool | None]] = [(True, [known]), (None, [c.Not(guards.Satisfied(known))])]
+            return cases[:1] if self._wanted else cases
+        last, order = guards.Stored(self.register, 0), ORDERS[self.node.name]
         holds, fails = c.Comparison(order, last, value), c.Comparison(NEGATED[order], last, value)
-        if self.wanted is True:
+        if self._wanted is True:
             return [(True, [holds])]
-        if self.wanted is False or truth is None:
+        if self._wanted is False or truth is None:
             return [(False, [fails]), (None, [c.Not(guards.Satisfied(fails))])]
         unknown: list[c.Condition] = [c.Not(guards.Satisfied(holds)), c.Not(guards.Satisfied(fails))]
         return [(truth, [holds]), (False, [fails]), (None, unknown)]
 
 
-@dataclass(frozen=True)
 class _SetRegister:
     """A predicate of sets, and the register for all values that it is called on."""
 
-    asked: guards.Asked
-    register: int
-
-    @classmethod
-    def of(cls, asked: guards.Asked, registers: RegisterFile) -> _SetRegister:
+    def __init__(self, asked: guards.Asked, registers: RegisterFile) -> None:
+        self.node = asked
+        self.labels = asked.labels
         names = dict(enumerate(f"{label}." for label in asked.labels))
         shown = (names.get(k, "") + registers.describe(a) for a, k in zip(asked.arguments, asked.sets))
         meaning = f"{asked.name}({', '.join(shown)})"
-        return cls(asked, registers.add(Register(Accumulation.SET, len(_row(asked, 0)), meaning)))
+        self._register = registers.add(Register(Accumulation.SET, len(self._row(0)), meaning))
 
     def value(self, given: frozenset[str], seen: frozenset[str]) -> c.Expression:
         """The answer for the events seen so far, and the current event under the labels that it is given."""
-        asked = self.asked
-        rows = None if seen.isdisjoint(asked.labels) else guards.AllRows(self.register, 0)
+        asked = self.node
+        rows = None if seen.isdisjoint(asked.labels) else guards.AllRows(self._register, 0)
         here = self._bits(given)
         return c.TruthValue(guards.SetCall(asked.name, asked.arguments, asked.sets, len(asked.labels), rows, here))
 
     def write(self, given: frozenset[str], seen: frozenset[str]) -> Write | None:
         """The write at an event with these labels."""
         here = self._bits(given)
-        return Write(self.register, _row(self.asked, here), fresh=seen.isdisjoint(self.asked.labels)) if here else None
+        return Write(self._register, self._row(here), fresh=seen.isdisjoint(self.labels)) if here else None
 
     def _bits(self, given: frozenset[str]) -> int:
-        return sum((label in given) << k for k, label in enumerate(self.asked.labels))
+        return sum((label in given) << k for k, label in enumerate(self.labels))
+
+    def _row(self, here: int) -> tuple[c.Expression, ...]:
+        """Positions come first, so that rows are in order, and all events are different."""
+        gathered = [a for a, k in zip(self.node.arguments, self.node.sets) if 0 <= k < len(self.labels)]
+        bits = [c.Literal(here)] if len(self.labels) > 1 else []
+        return (c.Function("position", (c.LabelReference(None),)), *bits, *gathered)
 
 
-def _row(asked: guards.Asked, here: int) -> tuple[c.Expression, ...]:
-    """Positions come first, so that rows are in order, and all events are different."""
-    gathered = [a for a, k in zip(asked.arguments, asked.sets) if 0 <= k < len(asked.labels)]
-    bits = [c.Literal(here)] if len(asked.labels) > 1 else []
-    return (c.Function("position", (c.LabelReference(None),)), *bits, *gathered)
-
-
-def _register(gathered: guards.LabelAggregate, fields: int, registers: RegisterFile) -> int:
-    return registers.value(fields, registers.describe(gathered))
-
-
-@dataclass(frozen=True)
 class _Ends:
     """The values that atoms need from the events of a run, and the checks where it ends."""
 
-    atoms: tuple[Relating, ...]
-    collected: tuple[_AggregateRegister, ...]
-    ordered: tuple[_OrderRegister, ...]
-    kept: tuple[_SetRegister, ...]
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """The labels that matter."""
-        found = {label for atom in self.atoms for label in atom.labels}
-        found |= {kept.gathered.label for kept in self.collected}
-        found |= {label for kept in self.kept for label in kept.asked.labels}
-        return frozenset(found | {test.gathered.label for test in self.ordered})
+    def __init__(self, atoms: Sequence[c.Condition], many: frozenset[str], scope: int, registers: RegisterFile) -> None:
+        nodes = dict.fromkeys(n for atom in atoms for n in walk(atom))
+        gathered = [n for n in nodes if isinstance(n, guards.LabelAggregate)]
+        self._atoms = [Relating(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms]
+        collected = [_AggregateRegister(g, atoms, registers) for g in gathered if g.name not in ORDERS]
+        self.tests = [_OrderRegister(g, atoms, registers) for g in gathered if g.name in ORDERS]
+        sets = [_SetRegister(n, registers) for n in nodes if isinstance(n, guards.Asked)]
+        self._kept: list[_AggregateRegister | _SetRegister] = [*collected, *sets]
+        #: The labels that matter.
+        self.labels = frozenset(label for one in (*self._atoms, *self._kept, *self.tests) for label in one.labels)
 
     def outcomes(
         self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
-    ) -> list[tuple[tuple[bool | None, ...], list[c.Condition]]]:
+    ) -> list[_Outcome[tuple[bool | None, ...]]]:
         """The results of the tests on sets after an event, each with its condition."""
-        result: list[tuple[tuple[bool | None, ...], list[c.Condition]]] = [((), [])]
-        for test, truth in zip(self.ordered, truths):
-            label = test.gathered.label
-            cases: list[tuple[bool | None, list[c.Condition]]] = [(truth, [])]
-            if label in given:
-                cases = test.outcomes(truth) if label in seen else test.begun(truth)
+        result: list[_Outcome[tuple[bool | None, ...]]] = [((), [])]
+        for test, truth in zip(self.tests, truths):
+            cases = test.outcomes(truth, given, seen)
             result = [((*before, after), [*some, *more]) for before, some in result for after, more in cases]
         return result
 
-    def writes(self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]) -> list[Write]:
+    def writes(self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]) -> Iterator[Write]:
         """The writes at an event."""
-        found = [write for atom in self.atoms for write in atom.writes(given, seen)]
-        for kept in self.collected:
-            if kept.gathered.label in given:
-                write = kept.write(kept.gathered.label in seen)
-                found += [] if write is None else [write]
-        found += filter(None, (kept.write(given, seen) for kept in self.kept))
-        for test, truth in zip(self.ordered, truths):
-            if test.gathered.label in given and truth is not False:
-                found.append(Write(test.register, (test.gathered.argument,), fresh=True))
-        return found
+        for atom in self._atoms:
+            yield from atom.writes(given, seen)
+        yield from filter(None, (kept.write(given, seen) for kept in self._kept))
+        for test, truth in zip(self.tests, truths):
+            if truth is not False and not given.isdisjoint(test.labels):
+                yield Write(test.register, (test.node.argument,), fresh=True)
 
     def checks(
         self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
     ) -> list[c.Condition] | None:
         """The atoms where a run ends with the current event; None if one of them cannot hold."""
-        values: dict[c.Expression, c.Expression] = {
-            g.gathered: g.value(g.gathered.label in given, g.gathered.label in seen) for g in self.collected
-        }
-        values |= {k.asked: k.value(given, seen) for k in self.kept}
-        values |= {test.gathered: c.Literal(truth) for test, truth in zip(self.ordered, truths)}
+        values: dict[c.Expression, c.Expression] = {kept.node: kept.value(given, seen) for kept in self._kept}
+        values |= {test.node: c.Literal(truth) for test, truth in zip(self.tests, truths)}
         found: list[c.Condition] = []
-        for atom in self.atoms:
+        for atom in self._atoms:
             # A label without event makes the atom hold: there is no choice of events.
             gathered = guards.substitute(atom.atom, values)
             for choice in atom.choices(given, seen):

@@ -8,21 +8,14 @@ where the run ends. The rows of runs that have ended then wait in one collection
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.automata.compile.conditions import guarded
-from cerflow.automata.model.fragment import (
-    Fragment,
-    RegisterFile,
-    accumulation_for,
-    check_fragment_size,
-    track,
-    with_own_beginning,
-)
+from cerflow.automata.model.fragment import Fragment, RegisterFile, accumulation_for, explored, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import gathered
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, walk, with_children
@@ -221,6 +214,8 @@ def waiting_repeatedly(
 
 #: A state, the conditions that wait there, and whether any has waited before: then the run has a row.
 _State = tuple[int, frozenset[Template], bool]
+#: Where runs end.
+_DONE: _State = (-1, frozenset(), False)
 
 
 def postponed(
@@ -233,60 +228,48 @@ def postponed(
     ``moments`` are the sets of events that may have been read. Conditions that would have to keep any number of values
     for one run do not wait.
     """
-    excluded = with_own_beginning(excluded)
+    excluded = excluded.with_own_beginning()
 
     def can_wait(atom: c.Condition) -> bool:
         return bool(references(atom)) and not any(_ranges(leaf, registers) for leaf in leaves(atom))
 
     repeated = waiting_repeatedly(excluded, can_wait, lambda _: False, registers)
+    moments = list(moments)
     aside: dict[Template, int] = {}
     leaving = excluded.leaving()
-    result = Fragment()
-    done = result.add_state()
-    result.final = {done}
-    numbers: dict[_State, int] = {}
-    pending: list[_State] = []
-    when: dict[Transition, set[frozenset[Reference]]] = {}
+    taken: list[frozenset[Reference]] = []
 
-    def number(state: _State) -> int:
-        if state not in numbers:
-            numbers[state] = result.add_state()
-            check_fragment_size(result)
-            pending.append(state)
-        return numbers[state]
+    def following(here: _State) -> Iterator[tuple[_State, Transition]]:
+        for t in leaving[here[0]] if here != _DONE else ():
+            for moment in moments:
+                for step in steps(here, t, moment):
+                    taken.append(moment)
+                    yield step
 
-    def add(t: Transition, moment: frozenset[Reference]) -> None:
-        when.setdefault(t, set()).add(moment)
-
-    def steps(here: _State, t: Transition, moment: frozenset[Reference]) -> None:
+    def steps(here: _State, t: Transition, moment: frozenset[Reference]) -> Iterator[tuple[_State, Transition]]:
         _, waiting, has_row = here
         deferred = [(a, defer(a, "", registers)) for a in t.atoms if can_wait(a) and not references(a) <= moment]
         later = {
             a: d for a, d in deferred if d.form not in repeated or d.accumulation(registers) is not Accumulation.SET
         }
         now = [a for a in t.atoms if a not in later]
-        read = replace(t, source=numbers[here], atoms=())
         if t.target in excluded.final:
             asked = [*now, *(form.filled(aside[form]) for form in sorted(waiting, key=repr)), *later]
-            add(guarded(replace(read, target=done, writes=()), asked), moment)
+            yield _DONE, replace(t, atoms=(), writes=()).guarded(asked)
         if leaving[t.target]:
             known = {form for form in waiting if references(form.condition) <= moment}
-            writes, after = list(t.writes), set(waiting - known)
+            writes, after = [], set(waiting - known)
             for d in later.values():
                 if d.form not in aside:
                     aside[d.form] = d.register(d.form in repeated, ("", -1), registers)
                 writes.append(Write(aside[d.form], d.row, d.form not in after))
                 after.add(d.form)
             asked = [*now, *(form.filled(aside[form]) for form in sorted(known, key=repr))]
-            target = number((t.target, frozenset(after), has_row or bool(after)))
-            add(guarded(replace(read, target=target, writes=tuple(writes)), asked), moment)
+            read = replace(t, atoms=()).guarded(asked).writing(*writes)
+            yield (t.target, frozenset(after), has_row or bool(after)), read
 
-    result.initial = {number((q, frozenset(), False)) for q in sorted(excluded.initial)}
-    moments = list(moments)
-    while pending:
-        here = pending.pop()
-        for t in leaving[here[0]]:
-            for moment in moments:
-                steps(here, t, moment)
-    result.transitions = list(when)
-    return result, when
+    starts = [_DONE, *((q, frozenset[Template](), False) for q in sorted(excluded.initial))]
+    result = explored(starts, following, _DONE.__eq__)
+    result.initial -= result.final
+    when = gathered(zip(result.transitions, taken))
+    return result.with_transitions(list(when)), {t: set(found) for t, found in when.items()}

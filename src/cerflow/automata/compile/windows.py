@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerflow.automata.compile.conditions import guarded
 from cerflow.automata.model.clock import may_read_events, parted, with_patience
-from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
@@ -51,12 +50,12 @@ def _observe(operand: Fragment, window: Window, begin: Write | None, within: Seq
         if not t.labels:
             return [(place, t)]
         if place == _BEFORE:
-            first = guarded(t, known)
+            first = t.guarded(known)
             return [(_KNOWN, first if begin is None else first.writing(begin))]
-        following = [(_KNOWN, guarded(t, [*known, *within]))]
+        following = [(_KNOWN, t.guarded([*known, *within]))]
         if attribute is not None:
             # Between the ends an event may lack the attribute, but not as the last one.
-            following.append((_UNKNOWN, guarded(t, [IsNull(attribute)])))
+            following.append((_UNKNOWN, t.guarded([IsNull(attribute)])))
         return following
 
     return track(operand, _BEFORE, step, lambda place: place != _UNKNOWN)
@@ -77,7 +76,7 @@ def contiguous(operand: Fragment, *, ticking: bool = False) -> Fragment:
         return [(_BEFORE if place == _BEFORE else _AFTER, t)]
 
     # Most states after the marked events have no successors, and would look like hidden events if they stayed.
-    found = without_dead_states(track(operand, _BEFORE, step))
+    found = track(operand, _BEFORE, step).trimmed()
     return with_patience(found) if ticking else found
 
 
@@ -87,4 +86,4 @@ def begin_at_once(operand: Fragment) -> Fragment:
     def step(begun: bool, t: Transition) -> list[tuple[bool, Transition]]:
         return [(True, t)] if begun or t.labels else []
 
-    return without_dead_states(track(operand, False, step, lambda begun: begun))
+    return track(operand, False, step, lambda begun: begun).trimmed()

@@ -5,14 +5,14 @@ These are those of P2 Theorem 6.2, App. C.1. Every construction owns its operand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import grouped, on_paths, reached
+from cerflow.base.graphs import grouped, on_paths
 from cerflow.base.operators import MIRRORED, Operator
 from cerflow.language.condition import Comparison, Condition, Expression
 from cerflow.language.formula import Window
@@ -92,6 +92,31 @@ class Fragment:
         self.transitions = [t.moved(t.source + shift, t.target + shift) for t in self.transitions]
         self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
 
+    def trimmed(self) -> Fragment:
+        """The fragment without the states that are not on a path from an initial to a final one."""
+        useful = on_paths(self.initial, self.final, ((t.source, t.target) for t in self.transitions))
+        numbers = {q: k for k, q in enumerate(sorted(useful))}
+        kept = (t for t in self.transitions if t.source in useful and t.target in useful)
+        return Fragment(
+            len(numbers),
+            {numbers[q] for q in self.initial & useful},
+            {numbers[q] for q in self.final & useful},
+            [t.moved(numbers[t.source], numbers[t.target]) for t in kept],
+        )
+
+    def with_own_beginning(self) -> Fragment:
+        """The same runs, with no transition into an initial state except loops that change nothing; trimmed."""
+        fragment = self.trimmed()
+        entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
+        if not entered:
+            return fragment
+        copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
+        again = (t for t in fragment.transitions if t.source in copies)
+        more = [t.moved(copies[t.source], copies[t.source] if t.stays else t.target) for t in again]
+        initial = {copies.get(q, q) for q in fragment.initial}
+        states = fragment.states + len(copies)
+        return Fragment(states, initial, fragment.final, [*fragment.transitions, *more]).trimmed()
+
 
 class RegisterFile:
     """Hands out registers by number."""
@@ -150,49 +175,6 @@ def check_fragment_size(fragment: Fragment, more: int = 0) -> None:
         )
 
 
-def without_dead_states(fragment: Fragment) -> Fragment:
-    """The fragment without the states that are not on a path from an initial to a final one."""
-    useful = on_paths(fragment.initial, fragment.final, ((t.source, t.target) for t in fragment.transitions))
-    numbers = {q: k for k, q in enumerate(sorted(useful))}
-    return Fragment(
-        len(numbers),
-        {numbers[q] for q in fragment.initial & useful},
-        {numbers[q] for q in fragment.final & useful},
-        [
-            t.moved(numbers[t.source], numbers[t.target])
-            for t in fragment.transitions
-            if t.source in useful and t.target in useful
-        ],
-    )
-
-
-def with_own_beginning(fragment: Fragment) -> Fragment:
-    """The same runs, with no transition into an initial state except loops that change nothing; trimmed."""
-    fragment = without_dead_states(fragment)
-    entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
-    if not entered:
-        return fragment
-    copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
-    more: list[Transition] = []
-    for t in fragment.transitions:
-        if t.source in copies:
-            target = copies[t.source] if t.stays else t.target
-            more.append(replace(t, source=copies[t.source], target=target))
-    return without_dead_states(
-        Fragment(
-            fragment.states + len(copies),
-            {copies.get(q, q) for q in fragment.initial},
-            fragment.final,
-            [*fragment.transitions, *more],
-        )
-    )
-
-
-def reachable_states(start: Iterable[int], edges: Sequence[Iterable[int]]) -> set[int]:
-    """The states reachable from ``start``; ``edges[state]`` are the direct successors of a state."""
-    return set(reached(start, edges.__getitem__))
-
-
 def _beside(left: Fragment, right: Fragment) -> Fragment:
     """Both in one, without initial and final states for now; the operands are renumbered to fit."""
     # The smaller one is renumbered, or a long sequence built from its end would take quadratic time.
@@ -214,36 +196,30 @@ def union(left: Fragment, right: Fragment) -> Fragment:
     return whole
 
 
-def sequence(left: Fragment, right: Fragment, optional: tuple[bool, bool] = (False, False)) -> Fragment:
+#: Which endings of a part another one may follow directly; None if events may lie between them.
+Joins = Callable[[Transition], bool] | None
+
+
+def marks(t: Transition) -> bool:
+    """That a part follows directly after the last marked event of another one, unless that may end with a tick."""
+    return bool(t.labels)
+
+
+def sequence(
+    left: Fragment, right: Fragment, optional: tuple[bool, bool] = (False, False), joins: Joins = None
+) -> Fragment:
     """``φ ; ψ``: what enters a final state of φ also enters the initial states of ψ.
 
+    With ``joins`` ``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ.
     ``optional`` says which of the operands may be absent; the other one alone is a run, too.
     """
     whole = _beside(left, right)
-    entering = [t.moved(t.source, state) for state in sorted(right.initial) for t in left.endings()]
-    return _joined(whole, left, right, entering, optional)
-
-
-def sequence_strictly(
-    left: Fragment,
-    right: Fragment,
-    optional: tuple[bool, bool] = (False, False),
-    joins: Callable[[Transition], bool] = lambda t: bool(t.labels),
-) -> Fragment:
-    """``φ : ψ``: a state without a loop stands between the last marked event of φ and the first of ψ.
-
-    ``joins`` says which endings of φ stand directly after that event: those that mark it, unless ticks do, too.
-    """
-    whole = _beside(left, right)
-    between = whole.add_state()
-    entering = [t.moved(t.source, between) for t in left.endings() if joins(t)]
-    leaving = [t.moved(between, t.target) for t in right.beginnings() if t.labels]
-    return _joined(whole, left, right, [*entering, *leaving], optional)
-
-
-def _joined(
-    whole: Fragment, left: Fragment, right: Fragment, between: list[Transition], optional: tuple[bool, bool]
-) -> Fragment:
+    if joins is None:
+        between = [t.moved(t.source, state) for state in sorted(right.initial) for t in left.endings()]
+    else:
+        middle = whole.add_state()
+        between = [t.moved(t.source, middle) for t in left.endings() if joins(t)]
+        between += [t.moved(middle, t.target) for t in right.beginnings() if t.labels]
     whole.initial = left.initial | right.initial if optional[0] else left.initial
     whole.final = left.final | right.final if optional[1] else right.final
     whole.transitions += between
@@ -252,17 +228,15 @@ def _joined(
     return whole
 
 
-def iterate(operand: Fragment) -> Fragment:
-    """``φ+``: every transition into a final state also enters the initial states."""
-    again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in operand.endings()]
-    return operand.with_transitions(operand.transitions + again)
+def iterate(operand: Fragment, joins: Joins = None) -> Fragment:
+    """``φ+``: every transition into a final state also enters the initial states.
 
-
-def iterate_strictly(operand: Fragment, joins: Callable[[Transition], bool] = lambda t: bool(t.labels)) -> Fragment:
-    """``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of one event).
-
-    For ``joins`` see `sequence_strictly`.
+    With ``joins`` ``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of
+    one event).
     """
+    if joins is None:
+        again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in operand.endings()]
+        return operand.with_transitions(operand.transitions + again)
     into = [t for t in operand.endings() if joins(t)]
     first = [t for t in operand.beginnings() if t.labels]
     between = operand.add_state()
@@ -293,26 +267,60 @@ def track(
     parts that the observer does not touch stay the same.
     """
     leaving = operand.leaving()
-    result = Fragment(operand.states)
-    numbers: list[dict[T, int]] = [{} for _ in range(operand.states)]
-    pending: list[tuple[int, T, int]] = []
+    free = [True] * operand.states
 
-    def number(state: int, memory: T) -> int:
-        known = numbers[state]
-        found = known.get(memory)
-        if found is None:
-            found = known[memory] = result.add_state() if known else state
-            check_fragment_size(result, operand.states)
-            pending.append((state, memory, found))
-            if state in operand.final and accepts(memory):
-                result.final.add(found)
-        return found
+    def following(place: tuple[int, T]) -> Iterator[tuple[tuple[int, T], Transition]]:
+        for t in leaving[place[0]]:
+            for after, changed in step(place[1], t):
+                yield (t.target, after), changed
 
-    for state in sorted(operand.initial):
-        result.initial.add(number(state, start))
+    def numbered(place: tuple[int, T], result: Fragment) -> int:
+        state = place[0] if free[place[0]] else result.add_state()
+        free[place[0]] = False
+        check_fragment_size(result, operand.states)
+        return state
+
+    return explored(
+        [(state, start) for state in sorted(operand.initial)],
+        following,
+        lambda place: place[0] in operand.final and accepts(place[1]),
+        numbered,
+        operand.states,
+    )
+
+
+def _counted(_: Hashable, result: Fragment) -> int:
+    state = result.add_state()
+    check_fragment_size(result)
+    return state
+
+
+def explored(
+    starts: Iterable[T],
+    following: Callable[[T], Iterable[tuple[T, Transition]]],
+    is_final: Callable[[T], bool],
+    numbered: Callable[[T, Fragment], int] = _counted,
+    states: int = 0,
+) -> Fragment:
+    """The fragment of all places that lead from some to others, with the transitions that ``following`` gives.
+
+    ``numbered`` makes the state of a new place, beside ``states`` that exist already.
+    """
+    result = Fragment(states)
+    numbers: dict[T, int] = {}
+    pending: list[T] = []
+
+    def number(place: T) -> int:
+        if place not in numbers:
+            numbers[place] = numbered(place, result)
+            pending.append(place)
+            if is_final(place):
+                result.final.add(numbers[place])
+        return numbers[place]
+
+    result.initial = {number(place) for place in starts}
     while pending:
-        state, memory, here = pending.pop()
-        for t in leaving[state]:
-            for after, changed in step(memory, t):
-                result.transitions.append(changed.moved(here, number(t.target, after)))
+        place = pending.pop()
+        for after, t in following(place):
+            result.transitions.append(t.moved(numbers[place], number(after)))
     return result

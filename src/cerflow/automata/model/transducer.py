@@ -8,9 +8,10 @@ event), writes registers, and moves on. A run that enters a final state detects 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import filterfalse
 from operator import or_
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from cerflow.base.operators import Operator
 from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
-from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.logic.conditions.guards import AllRows, Stored, is_local, leaves
 from cerflow.look.pictures.targets import picture, shown_or_told
 
@@ -109,6 +110,17 @@ class Transition:
     def writing(self, *writes: Write) -> Transition:
         """The transition with further writes."""
         return replace(self, writes=(*self.writes, *writes)) if writes else self
+
+    def guarded(self, more: Sequence[Condition]) -> Transition:
+        """The transition with further guards: those on the event alone join the test, the others the atoms."""
+        if not more:
+            return self
+        test = conjunction([*conjuncts(self.test), *filter(is_local, more)])
+        return replace(self, test=test, atoms=tuple(dict.fromkeys((*self.atoms, *filterfalse(is_local, more)))))
+
+    def reguarded(self, guards: Sequence[Condition]) -> Transition:
+        """The transition with these guards instead of its own."""
+        return replace(self, test=TRUE, atoms=()).guarded(guards)
 
     def moved(self, source: int, target: int) -> Transition:
         """The same transition between other states."""

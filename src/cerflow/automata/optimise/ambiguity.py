@@ -3,14 +3,22 @@ output of the other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 from cerflow.base import limits
+from cerflow.base.graphs import visited
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts
+
+#: The states of two runs, and what is known of them.
+_Place = tuple[int, ...]
+#: The place that a search looks for.
+_FOUND: _Place = ()
 
 
 def ambiguous(transducer: Transducer) -> bool:
@@ -30,39 +38,33 @@ def _searched(transducer: Transducer) -> bool:
     leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
     for t in transducer.transitions:
         leaving[t.source].setdefault(t.labels, []).append(t)
-    compatible: dict[tuple[int, int, bool], bool] = {}
+    compatible: dict[tuple[int, int, int], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}
     register = transducer.registers.__getitem__
     exclusive = {t: [c for c in t.atoms if not asks_all_rows(c, register)] for t in transducer.transitions}
 
-    def together(a: Transition, b: Transition, differ: bool) -> bool:
+    def together(a: Transition, b: Transition, differ: int) -> bool:
         key = (id(a), id(b), differ)
         if key not in compatible:
             atoms = () if differ else (*exclusive[a], *exclusive[b])
             compatible[key] = not contradicts([*tests[a], *tests[b], *atoms])
         return compatible[key]
 
-    initial = sorted(transducer.initial)
-    seen = {(p, q, p != q) for p in initial for q in initial if p <= q}
-    pending = list(seen)
-    while pending:
-        p, q, differ = pending.pop()
+    def following(place: _Place) -> Iterator[_Place]:
+        p, q, differ = place
         for labels, firsts in leaving[p].items():
-            for a in firsts:
-                for b in leaving[q].get(labels, ()):
-                    if not together(a, b, differ):
-                        continue
-                    apart = differ or a is not b
-                    if apart and a.target in transducer.final and b.target in transducer.final:
-                        return True
+            for a, b in product(firsts, leaving[q].get(labels, ())):
+                if together(a, b, differ):
                     low, high = sorted((a.target, b.target))
-                    pair = (low, high, apart)
-                    if pair not in seen:
-                        if len(seen) >= limits.AMBIGUITY_PAIRS:
-                            return True
-                        seen.add(pair)
-                        pending.append(pair)
-    return False
+                    apart = differ or a is not b
+                    yield _FOUND if apart and {low, high} <= transducer.final else (low, high, apart)
+
+    return _found(((p, q, p != q) for p, q in product(transducer.initial, repeat=2) if p <= q), following)
+
+
+def _found(starts: Iterable[_Place], following: Callable[[_Place], Iterable[_Place]]) -> bool:
+    """Whether a search comes to `_FOUND`, or to more than `limits.AMBIGUITY_PAIRS` places."""
+    return any(place == _FOUND or k >= limits.AMBIGUITY_PAIRS for k, place in enumerate(visited(starts, following)))
 
 
 def one_run_each(transducer: Transducer) -> bool:
@@ -89,27 +91,17 @@ def enlarged(automaton: Transducer | Fragment, by: frozenset[str], *, before: bo
             compatible[key] = not contradicts([*tests[t.test], *tests[u.test]])
         return compatible[key]
 
-    # The states of a run and of a larger one, whether it is larger already, and whether the run may begin to mark.
-    seen = {(p, q, False, not before) for p in automaton.initial for q in automaton.initial}
-    pending = list(seen)
-    while pending:
-        p, q, larger, may_begin = pending.pop()
-        for t in leaving[p]:
-            if t.labels and not may_begin:
-                continue
-            for u in leaving[q]:
-                more = _counts(u, by) - _counts(t, by)
-                if more < 0 or not together(t, u):
-                    continue
-                if (larger or more) and t.target in automaton.final and u.target in automaton.final:
-                    return True
-                pair = (t.target, u.target, larger or bool(more), may_begin or bool(u.labels))
-                if pair not in seen:
-                    if len(seen) >= limits.AMBIGUITY_PAIRS:
-                        return True
-                    seen.add(pair)
-                    pending.append(pair)
-    return False
+    #: The states of a run and of a larger one, whether it is larger already, and whether the run may begin to mark.
+    def following(place: _Place) -> Iterator[_Place]:
+        p, q, larger, may_begin = place
+        for t, u in product((t for t in leaving[p] if may_begin or not t.labels), leaving[q]):
+            more = _counts(u, by) - _counts(t, by)
+            if more >= 0 and together(t, u):
+                now = larger or more > 0
+                both_end = now and {t.target, u.target} <= automaton.final
+                yield _FOUND if both_end else (t.target, u.target, now, may_begin or bool(u.labels))
+
+    return _found(((p, q, False, not before) for p, q in product(automaton.initial, repeat=2)), following)
 
 
 def _counts(t: Transition, by: frozenset[str]) -> int:

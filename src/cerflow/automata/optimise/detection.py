@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, islice, permutations
 
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Transducer, Transition, Write, registers_read
 from cerflow.automata.optimise.covering import Field, Relation, covering_relations
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base import limits
-from cerflow.base.graphs import reached
+from cerflow.base.graphs import reached_along, visited
 from cerflow.base.operators import Operator
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import InWindow, Stored
@@ -40,8 +41,8 @@ def begun(transducer: Transducer) -> frozenset[int]:
     """The states in which further marks do not change where a run began: it has begun, or there is no window."""
     if transducer.window is None:
         return frozenset(range(transducer.states))
-    leaving = transducer.leaving()
-    waiting = reached(transducer.initial, lambda q: [t.target for t in leaving[q] if not t.labels])
+    unmarked = ((t.source, t.target) for t in transducer.transitions if not t.labels)
+    waiting = reached_along(unmarked, transducer.initial)
     return frozenset(range(transducer.states)) - waiting.keys()
 
 
@@ -123,26 +124,25 @@ class Simulation:
 
     def _greatest(self, initial: frozenset[int], asked: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
         """The greatest simulation on the pairs in question; empty if that is too expensive."""
-        pending = [*asked, *((p, q) for p in initial for q in initial if p != q)]
-        for leaving in self.leaving:
-            pending += [(u.target, t.target) for t in leaving for u in leaving if u is not t]
-        pairs: set[tuple[int, int]] = set()
-        while pending:
-            pair = pending.pop()
-            if pair[0] == pair[1] or pair in pairs or not self._comparable(*pair):
-                continue
-            pairs.add(pair)
-            if len(pairs) > limits.SIMULATION_PAIRS:
-                return set()
-            pending += [(u.target, t.target) for t in self.leaving[pair[1]] for u in self._firing(pair[0], t)]
+
+        def following(pair: tuple[int, int]) -> Iterable[tuple[int, int]]:
+            pairs = ((u.target, t.target) for t in self.leaving[pair[1]] for u in self._firing(pair[0], t))
+            return filter(self._comparable, pairs)
+
+        targets = ((u.target, t.target) for leaving in self.leaving for t in leaving for u in leaving if u is not t)
+        start = filter(self._comparable, chain(asked, permutations(initial, 2), targets))
+        pairs = set(islice(visited(start, following), limits.SIMULATION_PAIRS + 1))
+        if len(pairs) > limits.SIMULATION_PAIRS:
+            return set()
         while True:
             failing = {(p, q) for p, q in pairs if not self._simulates(p, q, pairs)}
             if not failing:
                 return pairs
             pairs -= failing
 
-    def _comparable(self, p: int, q: int) -> bool:
-        return (p in self._final or q not in self._final) and self._live[p] <= self._live[q]
+    def _comparable(self, pair: tuple[int, int]) -> bool:
+        p, q = pair
+        return p != q and (p in self._final or q not in self._final) and self._live[p] <= self._live[q]
 
     def _simulates(self, p: int, q: int, pairs: set[tuple[int, int]]) -> bool:
         return all(

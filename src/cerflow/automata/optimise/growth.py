@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick
-from cerflow.automata.model.fragment import reachable_states
 from cerflow.automata.model.run_windows import reach_of_runs, windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
-from cerflow.base.graphs import grouped
+from cerflow.base.graphs import grouped, reached
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Attribute, Comparison, Condition, Function, LabelReference
 from cerflow.language.node import walk
@@ -119,7 +118,7 @@ def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register 
             # A deadline takes runs on, when it passes.
             waits = has_ticks(transducer) and not all(map(never_reads_tick, leaving))
             bounded = waits or windows[state] or number not in live[state]
-            if not bounded and state in reachable_states(edges[state], edges):
+            if not bounded and state in reached(edges[state], edges.__getitem__):
                 return register
     return None
 

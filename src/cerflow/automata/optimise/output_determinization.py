@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.run_windows import windows_needed
-from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write, asks_all_rows
+from cerflow.automata.model.transducer import Accumulation, Transducer, Transition, Write, asks_all_rows
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import gathered
 from cerflow.language.condition import Condition, Expression
 from cerflow.logic.conditions.cases import CaseTree, contradicts
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
 
 _Labels = frozenset[str]
@@ -106,35 +108,30 @@ class _Determinization:
         self._enter(_Successors({q: {} for q in given.initial}, detects=False))
         while self._pending:
             current = self._pending.pop()
-            leaving = [
-                _Candidate(t, copies, [self._renamed(c, copies) for c in (*conjuncts(t.test), *t.atoms)])
+            leaving = gathered(
+                (t.labels, _Candidate(t, copies, self._guards(t, copies)))
                 for q, copies in current.members.items()
                 for t in self._leaving[q]
-            ]
-            for labels in sorted({candidate.transition.labels for candidate in leaving} - {_NOTHING}, key=sorted):
-                self._read(
-                    current, labels, [candidate for candidate in leaving if candidate.transition.labels == labels]
-                )
-            self._leave_out(current, [candidate for candidate in leaving if not candidate.transition.labels])
+            )
+            for labels in (*sorted(leaving.keys() - {_NOTHING}, key=sorted), _NOTHING):
+                self._step(current, labels, leaving.get(labels, []))
         # Matches end in the last state.
         last = len(self._sets)
         transitions = [t.moved(t.source, last) if t.target < 0 else t for t in self._transitions]
         if not any(t.source == 0 and t.skips for t in transitions):
             raise _UnboundedError
         whole = Fragment(last + 1, {0}, {last}, transitions)
-        return simplify(whole, self._registers(), given.window, given.mentioned)
+        registers = [given.registers[register] for register, _ in self._numbers]
+        return simplify(whole, registers, given.window, given.mentioned)
 
     # -- registers -----------------------------------------------------------------------------------------------
-
-    def _registers(self) -> list[Register]:
-        return [self._given.registers[register] for register, _ in self._numbers]
 
     def _number(self, register: int, copy: int) -> int:
         return self._numbers.setdefault((register, copy), len(self._numbers))
 
-    def _renamed(self, condition: Condition, copies: _Copies) -> Condition:
-        """A condition on the registers of a member as one on the copies."""
-        return with_registers(condition, self._numbered(copies))
+    def _guards(self, t: Transition, copies: _Copies) -> list[Condition]:
+        """The guards of a transition of a member, on the copies of its registers."""
+        return [with_registers(condition, self._numbered(copies)) for condition in (*conjuncts(t.test), *t.atoms)]
 
     def _numbered(self, copies: _Copies) -> dict[int, int]:
         return {r: self._number(r, copy) for r, copy in copies.items()}
@@ -154,31 +151,28 @@ class _Determinization:
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    def _read(self, current: _Set, labels: _Labels, candidates: Sequence[_Candidate]) -> None:
-        """The successors at an event with these labels."""
-        # Conditions that all of them share need not be negated.
-        first, *others = (candidate.guard for candidate in candidates)
-        common = [c for c in first if all(c in other for other in others)]
+    def _step(self, current: _Set, labels: _Labels, candidates: Sequence[_Candidate]) -> None:
+        """The successors at an event with these labels; without any, some members stay, others have to move or die."""
+        stay: dict[int, _Copies] = {}
+        common: list[Condition] = []
+        if labels:
+            # Conditions that all of them share need not be negated.
+            first, *others = (candidate.guard for candidate in candidates)
+            common = [c for c in first if all(c in other for other in others)]
+        else:
+            able = self._given.skipping - self._given.final
+            stay = {q: copies for q, copies in current.members.items() if q in able}
+            candidates = [candidate for candidate in candidates if not self._adds_nothing(candidate, stay)]
+            if not candidates and len(stay) == len(current.members):
+                self._transitions.append(Transition(current.number, current.number))
+                return
         for literals, held in self._divided(current, common, candidates):
-            if held:
-                outcome = _Successors({}, detects=False)
+            if held or not labels:
+                staying = {q: {r: _Content(copy) for r, copy in copies.items()} for q, copies in stay.items()}
+                outcome = _Successors(staying, detects=False)
                 for candidate in held:
                     self._go(outcome, candidate)
                 self._add(current, literals, labels, outcome)
-
-    def _leave_out(self, current: _Set, candidates: Sequence[_Candidate]) -> None:
-        """The successors at an event without labels: some members always stay, others may have to move or die."""
-        final = self._given.final
-        stay = {q: copies for q, copies in current.members.items() if q in self._given.skipping - final}
-        moving = [candidate for candidate in candidates if not self._adds_nothing(candidate, stay)]
-        if not moving and len(stay) == len(current.members):
-            self._transitions.append(Transition(current.number, current.number))
-            return
-        for literals, held in self._divided(current, [], moving):
-            outcome = _Successors({q: {r: _Content(c) for r, c in copies.items()} for q, copies in stay.items()}, False)
-            for candidate in held:
-                self._go(outcome, candidate)
-            self._add(current, literals, _NOTHING, outcome)
 
     def _adds_nothing(self, candidate: _Candidate, stay: Mapping[int, _Copies]) -> bool:
         """Whether a run only gets to a state where another one stays."""
@@ -282,10 +276,7 @@ class _Determinization:
 
     def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Successors) -> None:
         """Add the transitions to an outcome; -1 is the state in which matches end."""
-        local = [c for c in literals if is_local(c)]
-        whole = Transition(
-            current.number, -1, conjunction(local), tuple(c for c in literals if not is_local(c)), labels=labels
-        )
+        whole = Transition(current.number, -1, labels=labels).guarded(literals)
         if outcome.detects:
             self._transitions.append(whole)
         if outcome.members:
@@ -320,12 +311,9 @@ def _placed(places: Mapping[_Content, int]) -> dict[_Content, int]:
         if content.old is not None and content.old not in taken:
             copy = content.old
         else:
-            copy = next(k for k in range(len(places) + len(taken)) if k not in taken and not _wanted(k, places, found))
+            # Not one in which a content without a copy yet would rather stay.
+            wanted = {c.old for c in places if c not in found}
+            copy = next(k for k in count() if k not in taken and k not in wanted)
         found[content] = copy
         taken.add(copy)
     return found
-
-
-def _wanted(copy: int, places: Mapping[_Content, int], found: Mapping[_Content, int]) -> bool:
-    """Whether a content without a copy yet would rather stay in this one."""
-    return any(c.old == copy and c not in found for c in places)

@@ -5,13 +5,13 @@ Impossible transitions, useless states and registers are removed, and equivalent
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
-from cerflow.automata.model.fragment import Fragment, without_dead_states
+from cerflow.automata.model.fragment import Fragment, explored
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
-from cerflow.base.graphs import gathered, reached
+from cerflow.base.graphs import gathered, reached_along
 from cerflow.language.condition import Condition, Expression, Not
 from cerflow.language.formula import Window
 from cerflow.logic.conditions.cases import contradicts
@@ -25,7 +25,7 @@ def simplify(
     """The finished transducer of a fragment: trimmed, its registers reduced to live ones, bisimilar states merged."""
     divided = (part for t in fragment.transitions for part in _divided(t))
     possible = [t for t in dict.fromkeys(divided) if not contradicts(conjuncts(t.test))]
-    useful = without_dead_states(_beginning_together(fragment.with_transitions(possible)))
+    useful = _beginning_together(fragment.with_transitions(possible)).trimmed()
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
     current = _drop_dead_writes(useful.finished(registers, window, mentioned))
@@ -81,8 +81,9 @@ def _drop_dead_writes(transducer: Transducer) -> Transducer:
 def _merge(transducer: Transducer) -> Transducer:
     """Merge bisimilar states: the coarsest partition in which equal states have equal transitions into classes."""
     classes = _bisimulation(transducer)
-    # Numbered in the order of runs, so that a sequence looks like one.
-    numbers = {c: k for k, c in enumerate(dict.fromkeys(classes[q] for q in _from_the_first(transducer)))}
+    # Numbered by the fewest events after which a run can be there, so that a sequence looks like one.
+    order = reached_along(((t.source, t.target) for t in transducer.transitions), sorted(transducer.initial))
+    numbers = {c: k for k, c in enumerate(dict.fromkeys(classes[q] for q in order))}
     merged = [numbers[c] for c in classes]
     transitions = dict.fromkeys(t.moved(merged[t.source], merged[t.target]) for t in transducer.transitions)
     return replace(
@@ -92,12 +93,6 @@ def _merge(transducer: Transducer) -> Transducer:
         final=frozenset(merged[q] for q in transducer.final),
         transitions=tuple(sorted(transitions, key=lambda t: (t.source, t.target))),
     )
-
-
-def _from_the_first(transducer: Transducer) -> list[int]:
-    """The states by the fewest events after which a run can be there."""
-    leaving = transducer.leaving()
-    return list(reached(sorted(transducer.initial), lambda q: [t.target for t in leaving[q]]))
 
 
 def _bisimulation(transducer: Transducer) -> list[int]:
@@ -206,25 +201,17 @@ def merge_transitions(operand: Fragment) -> Fragment:
     Returns the operand itself if there would be more than twice as many sets as states.
     """
     leaving = operand.leaving()
-    start = frozenset(operand.initial)
-    result = Fragment(1, {0})
-    numbers: dict[frozenset[int], int] = {start: 0}
-    pending = [start]
-    while pending:
-        states = pending.pop()
-        here = numbers[states]
-        if states & operand.final:
-            result.final.add(here)
-        targets: dict[Transition, set[int]] = {}
-        for state in sorted(states):
-            for t in leaving[state]:
-                targets.setdefault(t.moved(0, 0), set()).add(t.target)
-        for t, together in targets.items():
-            target = frozenset(together)
-            if target not in numbers:
-                numbers[target] = result.add_state()
-                pending.append(target)
-                if result.states > 2 * operand.states:
-                    return operand
-            result.transitions.append(t.moved(here, numbers[target]))
-    return result
+
+    def following(states: frozenset[int]) -> Iterable[tuple[frozenset[int], Transition]]:
+        targets = gathered((t.moved(0, 0), t.target) for state in sorted(states) for t in leaving[state])
+        return ((frozenset(together), t) for t, together in targets.items())
+
+    def numbered(_: frozenset[int], result: Fragment) -> int:
+        if result.states >= max(1, 2 * operand.states):
+            raise OverflowError
+        return result.add_state()
+
+    try:
+        return explored([frozenset(operand.initial)], following, lambda q: not operand.final.isdisjoint(q), numbered)
+    except OverflowError:
+        return operand

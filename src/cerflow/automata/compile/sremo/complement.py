@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
-from cerflow.automata.compile.conditions import reguarded
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
-from cerflow.automata.model.fragment import Fragment, RegisterFile, track, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Register, Transition
 from cerflow.language.condition import Condition, Not
 from cerflow.logic.conditions.connectives import TRUE, conjunction
@@ -51,14 +50,14 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
             for is_free, not_ended in free:
                 for is_open, not_lost in open_:
                     if is_free or is_open:
-                        asked = reguarded(t, [*case.literals, *not_ended, *not_lost])
+                        asked = t.reguarded([*case.literals, *not_ended, *not_lost])
                         yield (
                             _Place(after if is_open else None, is_free),
                             replace(asked, writes=tuple(writes)) if is_open else asked,
                         )
 
     follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
-    return without_dead_states(track(follower, _Place(followed.beginning()), step, lambda place: place.free))
+    return track(follower, _Place(followed.beginning()), step, lambda place: place.free).trimmed()
 
 
 def remembers_without_end(operand: Fragment, registers: Sequence[Register]) -> bool:

@@ -8,8 +8,9 @@ gets another place than the one that is still read elsewhere, so ``v' = v`` afte
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 
 from cerflow.automata.compile.products import both
 from cerflow.automata.compile.sremo.complement import complement_of, remembers_without_end
@@ -25,7 +26,7 @@ from cerflow.automata.compile.sremo.terminals import (
     waiting_anywhere,
 )
 from cerflow.automata.compile.windows import restrict
-from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size
 from cerflow.automata.model.transducer import Transition
 from cerflow.automata.optimise.simplify import merge_transitions
 from cerflow.base.errors import UnsupportedQueryError
@@ -34,8 +35,6 @@ from cerflow.language import sremo as r
 from cerflow.language.condition import Condition
 from cerflow.language.node import Node, fold, nested_operands, walk_into
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.connectives import conjunction
-from cerflow.logic.conditions.guards import is_local
 from cerflow.logic.rewriting.strategies import without_strategies
 
 
@@ -77,18 +76,15 @@ class _Builder:
         fold(expression, self._note)
 
     def _note(self, current: Node, _: object) -> None:
-        if not isinstance(current, r.Sremo):
-            return
-        reads, writes = frozenset[str](), frozenset[str]()
         if isinstance(current, r.Terminal):
-            reads, writes = frozenset(condition_labels(current.condition)), frozenset(current.registers)
-        for child in current.children:
-            if isinstance(child, r.Sremo):
-                reads |= self._reads[child]
-                writes |= self._writes[child]
-        self._reads[current] = reads
-        # A complement leaves the registers as they are.
-        self._writes[current] = frozenset() if isinstance(current, r.Complement) else writes
+            self._reads[current] = frozenset(condition_labels(current.condition))
+            self._writes[current] = frozenset(current.registers)
+        elif isinstance(current, r.Sremo):
+            below = [child for child in current.children if isinstance(child, r.Sremo)]
+            self._reads[current] = frozenset().union(*map(self._reads.__getitem__, below))
+            # A complement leaves the registers as they are.
+            writing = () if isinstance(current, r.Complement) else below
+            self._writes[current] = frozenset().union(*map(self._writes.__getitem__, writing))
 
     # -- the whole -----------------------------------------------------------------------------------------------
 
@@ -109,7 +105,7 @@ class _Builder:
             part.transitions += [
                 t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
             ]
-        whole = without_dead_states(self._fragment(part.transitions, {waiting}, final | (ends - silent)))
+        whole = Fragment(self._states, {waiting}, final | (ends - silent), part.transitions).trimmed()
         return waiting_anywhere(merge_transitions(whole))
 
     def _placed(self, question: _Question) -> _Rule:
@@ -125,19 +121,9 @@ class _Builder:
         self._states += 1
         return self._states - 1
 
-    def _fragment(self, transitions: Sequence[Transition], initial: set[int], final: set[int]) -> Fragment:
-        states = {*initial, *final, *(q for t in transitions for q in (t.source, t.target))}
-        numbers = {q: k for k, q in enumerate(sorted(states))}
-        return Fragment(
-            len(numbers),
-            {numbers[q] for q in initial},
-            {numbers[q] for q in final},
-            [t.moved(numbers[t.source], numbers[t.target]) for t in transitions],
-        )
-
     def _alone(self, part: Positions, ends: Iterable[int]) -> Fragment:
         """The part as a fragment, with these of its ends."""
-        return without_dead_states(self._fragment([*part.beginnings, *part.transitions], {START}, set(ends)))
+        return Fragment(self._states, {START}, set(ends), [*part.beginnings, *part.transitions]).trimmed()
 
     def _fragments(self, part: Positions) -> Iterator[tuple[Held, Fragment]]:
         """The part as fragments, one for each set of registers held at its end."""
@@ -203,7 +189,7 @@ class _Builder:
         writes = []
         for register in terminal.registers:
             if register in question.live:
-                place = self._free_place(register, question.reserved)
+                place = next(place for k in count() if (place := (register, k)) not in question.reserved)
                 after[register] = place[1]
                 writes.append(self.places.write(place))
         labels = frozenset[str]() if terminal.label is None else frozenset((terminal.label,))
@@ -211,18 +197,7 @@ class _Builder:
         return Positions(beginnings=[t], ends={restricted(tuple(sorted(after.items())), question.live): [t.target]})
 
     def _reading(self, guards: list[Condition]) -> Transition:
-        return Transition(
-            START,
-            self._state(),
-            conjunction([g for g in guards if is_local(g)]),
-            tuple(dict.fromkeys(g for g in guards if not is_local(g))),
-        )
-
-    def _free_place(self, register: str, reserved: frozenset[Place]) -> Place:
-        number = 0
-        while (register, number) in reserved:
-            number += 1
-        return register, number
+        return Transition(START, self._state()).guarded(guards)
 
     def _concatenation(self, expression: r.Concatenation, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.right]

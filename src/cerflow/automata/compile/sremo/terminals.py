@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cerflow.automata.model.fragment import Fragment, RegisterFile, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
 from cerflow.language.node import Node, transform
@@ -172,5 +172,5 @@ def waiting_anywhere(fragment: Fragment) -> Fragment:
     for state in sorted(fragment.initial):
         for other in {t.target for t in fragment.transitions if t.source == state and t.test == TRUE} - {state}:
             if leaving[other] == leaving[state]:
-                return without_dead_states(Fragment(fragment.states, {other}, fragment.final, fragment.transitions))
+                return Fragment(fragment.states, {other}, fragment.final, fragment.transitions).trimmed()
     return fragment

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from cerflow.automata.compile.automaton import compile_automaton
-from cerflow.automata.model.fragment import Fragment, RegisterFile, without_dead_states
+from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer
 from cerflow.base.errors import UnsupportedQueryError, expect
 from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Model, State
@@ -44,7 +44,7 @@ def to_engine(automaton: Automaton) -> Transducer:
     formula = as_formula(automaton)
     registers = RegisterFile()
     whole = replace(formula, anywhere=False, ends_marked=formula.model is Model.CEA)
-    made = without_dead_states(compile_automaton(whole, registers))
+    made = compile_automaton(whole, registers).trimmed()
     return (made if made.states else Fragment(1, {0})).finished(registers.registers)
 
 
