@@ -1,5 +1,8 @@
 """I/O-determinisation, against the definition of runs (P1 Proposition 1)."""
 
+import os
+import subprocess
+import sys
 from itertools import product
 
 import pytest
@@ -69,3 +72,16 @@ def test_values_cannot_become_states():
     transducer = compile_formula(parse_formula("(A AS x ; B AS y) FILTER x.v > y.v"))
     with pytest.raises(UnsupportedQueryError, match="remember values of earlier events"):
         determinize(transducer)
+
+
+def test_every_process_numbers_the_states_alike():
+    code = (
+        "from cerflow.automata import compile_cel; "
+        "print(compile_cel('A AS x ; NEXT((B AS y FILTER x.v = 1) OR C AS z)').to_json())"
+    )
+    found = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        found.add(done.stdout)
+    assert len(found) == 1

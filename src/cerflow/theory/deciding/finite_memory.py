@@ -82,7 +82,7 @@ class FiniteMemory:
         ``type``, if given, takes the place of `TYPE_LABEL`.
         """
         found: dict[Labels, set[Configuration]] = {}
-        for configuration in subset:
+        for configuration in sorted(subset, key=self._place):
             moves = self.moves(configuration)
             self._budget.spend(len(moves))
             for test, labels, after in moves:
