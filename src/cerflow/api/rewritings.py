@@ -17,11 +17,11 @@ from cerflow.automata.model.runs import matches as transducer_matches
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base.events import Stream
 from cerflow.logic.analysis.first_order import Property, bound_variables, defined_variables, is_safe, is_well_formed
-from cerflow.theory.from_automata.kleene import star_automaton
-from cerflow.theory.from_automata.star_semantics import (
+from cerflow.theory.from_automata import (
     StarCounterexample,
     compile_star,
     eliminate_conjunctions,
+    star_automaton,
     star_counterexample,
 )
 from cerflow.theory.papers.constructions.operators import star_matches

@@ -21,7 +21,7 @@ from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.logic.conditions.guards import TypeTest
 from cerflow.logic.rewriting.rebuild import size
-from cerflow.theory.from_automata.kleene import formula_of, star_formula_of
+from cerflow.theory.from_automata import formula_of, star_formula_of
 from cerflow.theory.semantics.formulas import Denotation
 from support.generators.conditions import TYPES, Fragment
 from support.generators.queries import formulas, stream_of, streams

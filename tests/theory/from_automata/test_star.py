@@ -15,13 +15,13 @@ from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.logic.conditions.guards import TypeTest
 from cerflow.logic.rewriting.rebuild import size
-from cerflow.theory.from_automata.kleene import star_formula_of
-from cerflow.theory.from_automata.star_semantics import (
+from cerflow.theory.from_automata import (
     compile_star,
     eliminate_conjunctions,
     matches_of_star_runs,
     star_automaton,
     star_counterexample,
+    star_formula_of,
 )
 from cerflow.theory.semantics.formulas import Denotation
 from support.generators.conditions import TYPES, Fragment

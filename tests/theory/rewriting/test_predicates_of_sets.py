@@ -5,7 +5,7 @@ import pytest
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula, parse_sremo
-from cerflow.theory.from_automata.kleene import as_language_condition
+from cerflow.theory.from_automata import as_language_condition
 from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.semantics.sremo import SremoDenotation
 

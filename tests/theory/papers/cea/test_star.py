@@ -26,7 +26,7 @@ from cerflow.automata import (
 )
 from cerflow.base.errors import ArgumentError, UnsupportedQueryError
 from cerflow.base.events import support
-from cerflow.theory.from_automata.star_semantics import matches_of_star_runs as engine_star_matches
+from cerflow.theory.from_automata import matches_of_star_runs as engine_star_matches
 from cerflow.theory.papers.model.conditions import holds
 from cerflow.theory.semantics.formulas import Denotation
 from support.generators.cea import FIGURE_2, FIGURE_2_OF_P2, ceas, label, uceas

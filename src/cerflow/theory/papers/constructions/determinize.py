@@ -37,8 +37,6 @@ from cerflow.theory.papers.model.conditions import not_satisfied, register_selec
 from cerflow.theory.papers.model.faults import NotDeterministicError, NotDeterminizableError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, RegisterA, defined_for
 
-# -- minterms --------------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class Minterm:
@@ -140,9 +138,6 @@ def steps_by_minterm(
         yield minterm.condition, [t for t in leaving if minterm.entails(t.condition)]
 
 
-# -- determinism -----------------------------------------------------------------------------------------------------
-
-
 @defined_for(CEA, UCEA, SRT, RMA)
 def overlaps(automaton: Automaton) -> Iterator[tuple[TransitionLike, TransitionLike]]:
     """Pairs of transitions of one state that have different effects and may not exclude each other.
@@ -188,8 +183,6 @@ def is_determinizable(automaton: Automaton) -> bool:
     writers = Counter(register for t in automaton.transitions for register in t.writes)
     return automaton.starts.isdisjoint(entered) and all(n == 1 for n in (*entered.values(), *writers.values()))
 
-
-# -- subsets of states -----------------------------------------------------------------------------------------------
 
 _Taken = list[TransitionLike]
 
@@ -289,9 +282,6 @@ def _subsets(
         return subset.isdisjoint(automaton.finals) is not accepting
 
     return automaton.built([automaton.starts], successors, is_final, automaton.registers)
-
-
-# -- complement ------------------------------------------------------------------------------------------------------
 
 
 @defined_for(CEA, UCEA, SRT, RMA)

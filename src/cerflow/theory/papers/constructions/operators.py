@@ -28,7 +28,7 @@ from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import compare_transducers
 from cerflow.theory.deciding.witnesses import Answer, Witness
-from cerflow.theory.from_automata.star_semantics import matches_of_star_runs
+from cerflow.theory.from_automata import matches_of_star_runs
 from cerflow.theory.papers.model.automaton import (
     MARKED,
     SKIPPED,
@@ -109,9 +109,6 @@ def _check_names(*labels: str) -> None:
             raise LabelSetError(f"a label is a name, not {label!r}")
 
 
-# -- ALL and UNLESS --------------------------------------------------------------------------------------------------
-
-
 @defined_for(CEA, UCEA)
 def all_of(left: FreeA, right: FreeA) -> UCEA:
     """``A1 ALL A2``: unions of a complex event of each; one of the two reads the first event, and one the last.
@@ -137,9 +134,6 @@ def _fragment(automaton: FreeA) -> Fragment:
 
 def _finished(fragment: Fragment) -> UCEA:
     return unary_from_engine(simplify(fragment, (), None, frozenset()))
-
-
-# -- *-semantics -----------------------------------------------------------------------------------------------------
 
 
 def delete_unlabelled(automaton: FreeA) -> FreeA:
@@ -188,9 +182,6 @@ def star_difference(automaton: FreeA, *, schema: Schema | None = None, steps: in
     Options and errors are those of `difference`.
     """
     return difference(automaton, with_star_runs(automaton), schema=schema, steps=steps)
-
-
-# -- comparison ------------------------------------------------------------------------------------------------------
 
 
 def difference(

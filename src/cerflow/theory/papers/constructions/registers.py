@@ -19,8 +19,6 @@ from cerflow.theory.papers.model.automaton import Automaton, Effect, TransitionL
 from cerflow.theory.papers.model.conditions import register_selection
 from cerflow.theory.papers.model.models import RMA, SRT, AnyA, RegisterA, defined_for
 
-# -- facts -----------------------------------------------------------------------------------------------------------
-
 
 class AutomatonKind(StrEnum):
     """Special cases of symbolic register transducers."""
@@ -88,9 +86,6 @@ def is_register_safe(automaton: Automaton) -> bool:
     return next(unsafe_reads(automaton), None) is None
 
 
-# -- how long an event is remembered ---------------------------------------------------------------------------------
-
-
 def without_idle_writes(automaton: AnyA) -> AnyA:
     """The same without writes that no run reads before the register is written again."""
     live = _live(automaton)
@@ -148,9 +143,6 @@ def in_turn(transducer: SRT, registers: Sequence[str]) -> SRT:
 
     begin: _Held = 0, ()
     return transducer.tracked(begin, step)
-
-
-# -- one write at a time ---------------------------------------------------------------------------------------------
 
 
 @defined_for(SRT, RMA)

@@ -134,8 +134,6 @@ class Automaton:
                 if register not in self.registers:
                     raise faults.MissingRegisterError(f"there is no register {register}")
 
-    # -- other automata of the same model, and of others -------------------------------------------------------------
-
     @classmethod
     def of_parts(cls, **parts: Any) -> Self:
         """The automaton of these parts, named as its fields; an SRT gets one start, by ε-transitions if need be."""
@@ -262,8 +260,6 @@ class Automaton:
         """The same with output ⊗ everywhere; of an SRT, the SRA."""
         return self.rewritten(lambda t: (t.condition, SKIPPED, t.writes))
 
-    # -- facts -------------------------------------------------------------------------------------------------------
-
     @cached_property
     def _leaving(self) -> Mapping[State, list[TransitionLike]]:
         return gathered((t.source, t) for t in self.transitions)
@@ -295,8 +291,6 @@ class Automaton:
     def read(self) -> frozenset[str]:
         """The registers that some condition reads."""
         return frozenset(r for t in self.transitions for r in t.reads)
-
-    # -- showing and writing -----------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         whole = f"{self.model}: {len(self.states)} states, {len(self.transitions)} transitions"

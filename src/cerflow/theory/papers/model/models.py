@@ -21,8 +21,6 @@ from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import register_selection
 
-# -- without memory --------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MemorylessTransition(TransitionLike):
@@ -99,9 +97,6 @@ class UnaryComplexEventAutomaton(MemorylessAutomaton):
 
     model: ClassVar[Model] = Model.UCEA
     transition: ClassVar[type[TransitionLike]] = UnaryComplexEventTransition
-
-
-# -- with registers --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +220,6 @@ def as_register_match_automaton(automaton: Automaton) -> RegisterMatchAutomaton:
     """The RMA with the same runs: the registers that a condition reads are its parameters and its selection."""
     return automaton.as_model(RegisterMatchAutomaton)
 
-
-# -- for which models a construction is defined ----------------------------------------------------------------------
 
 CEA = ComplexEventAutomaton
 UCEA = UnaryComplexEventAutomaton

@@ -18,8 +18,7 @@ from cerflow.language.formula import Formula
 from cerflow.language.select import Select
 from cerflow.logic.conditions.guards import TypeTest
 from cerflow.theory.deciding.finite_memory import UnboundedMemoryError, determinize
-from cerflow.theory.from_automata import kleene
-from cerflow.theory.from_automata.star_semantics import compile_star
+from cerflow.theory.from_automata import compile_star, formula_of, star_formula_of
 from cerflow.theory.papers.model.faults import NotMemorylessError
 from cerflow.theory.papers.model.models import CEA, UCEA
 from cerflow.theory.papers.translations.conversions import as_complex_event_automaton, to_engine, unary_from_engine
@@ -80,7 +79,7 @@ def to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str] | N
     without it there may be any. Raises `UnsupportedQueryError` for registers, for tests that no formula expresses, for
     events labelled under unknown types, and for a too large result.
     """
-    return kleene.formula_of(_engine(automaton), types=types)
+    return formula_of(_engine(automaton), types=types)
 
 
 def star_to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str] | None = None) -> Formula:
@@ -88,7 +87,7 @@ def star_to_formula(automaton: CEA | UCEA | Transducer, *, types: Collection[str
 
     Transitions without labels are ignored. Options and errors are those of `to_formula`.
     """
-    return kleene.star_formula_of(_engine(automaton), types=types)
+    return star_formula_of(_engine(automaton), types=types)
 
 
 def _engine(automaton: CEA | UCEA | Transducer) -> Transducer:

@@ -156,8 +156,6 @@ def _without_registers(automaton: Automaton) -> Automaton:
     return transducer
 
 
-# -- as formulas and as JSON ---------------------------------------------------------------------------------------
-
 _MODELS = {kind.model: kind for kind in (CEA, UCEA, RMA, SRT)}
 
 

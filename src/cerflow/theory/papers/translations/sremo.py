@@ -58,8 +58,6 @@ def registers_of(expression: SremoGiven) -> tuple[str, ...]:
 
 
 class _SremoCompiler:
-    """The fold over one expression."""
-
     def __init__(self, registers: tuple[str, ...], most: int | None) -> None:
         self._most = most
         self._schemas = Schemas()

@@ -80,7 +80,6 @@ class Stages:
         return "\n".join(pieces)
 
     def _shown(self) -> Iterator[tuple[str, Any]]:
-        """The stages that exist, with titles."""
         yield "formula", self.formula
         yield "well-formed", self.well_formed
         yield "safe", self.safe

@@ -1,1 +1,0 @@
-"""From automata back to formulas and star expressions."""
