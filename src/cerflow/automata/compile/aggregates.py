@@ -9,7 +9,8 @@ recurrence on the distances from the first value, so it differs from the mean of
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
@@ -24,10 +25,8 @@ Row = tuple[c.Expression, ...]
 
 #: For each comparison, the aggregates of both sets that satisfy it if any of their values do.
 _BOUNDS = {
-    Operator.LT: ("min", "max"),
-    Operator.LE: ("min", "max"),
-    Operator.GT: ("max", "min"),
-    Operator.GE: ("max", "min"),
+    **dict.fromkeys((Operator.LT, Operator.LE), ("min", "max")),
+    **dict.fromkeys((Operator.GT, Operator.GE), ("max", "min")),
 }
 _SELECTING = ("min", "max", "first", "last")
 _ZERO, _ONE, _NULL = c.Literal(0), c.Literal(1), c.Literal(None)
@@ -62,21 +61,9 @@ def gather(condition: c.Condition, one: Container[str]) -> c.Condition:
                 return c.Comparison(Operator.EQ, _gathered(name, label, argument), c.Literal(True))
             case c.PredicateCall() if rebuilt.name in of_sets:
                 return _asked(rebuilt, one)
-            case c.Function(name, (c.Expression() as operand,)) if name in ("lower", "upper", "length"):
-                return _inside(operand, lambda value: c.Function(name, (value,))) or rebuilt
-            case c.Function("substr", (c.Expression() as operand, *places)) if not any(
-                map(guards.reads_events, places)
-            ):
-                return _inside(operand, lambda value: c.Function("substr", (value, *places))) or rebuilt
-            case DatePart(operand, part, zone):
-                return _inside(operand, lambda value: DatePart(value, part, zone)) or rebuilt
-            case c.Like(operand, pattern, negated):
-                moved = _inside(operand, lambda value: c.TruthValue(c.Like(value, pattern, negated)))
-            case c.Regexp(operand, pattern, negated):
-                moved = _inside(operand, lambda value: c.TruthValue(c.Regexp(value, pattern, negated)))
-            case _:
-                return rebuilt
-        return rebuilt if moved is None else c.Comparison(Operator.EQ, moved, c.Literal(True))
+            case c.Function("lower" | "upper" | "length" | "substr") | DatePart() | c.Like() | c.Regexp():
+                return _inside(rebuilt)
+        return rebuilt
 
     return rebuild(guards.without_brackets(condition), visit)
 
@@ -121,16 +108,18 @@ def _gathered(name: str, label: str, argument: c.Expression) -> guards.LabelAggr
     return guards.LabelAggregate(name, label, own, own)
 
 
-def _inside(operand: c.Expression, function: Callable[[c.Expression], c.Expression]) -> c.Expression | None:
+def _inside(function: Node) -> Node:
     """A function of strings on an aggregate, moved inside: applied to each event's value instead.
 
-    Other aggregates give no strings; NULL in their place stays null. None if it is not an aggregate.
+    Other aggregates give no strings; NULL in their place stays null.
     """
-    if not isinstance(operand, guards.LabelAggregate):
-        return None
-    if operand.name not in _SELECTING:
-        return _NULL
-    return guards.LabelAggregate(operand.name, operand.label, operand.argument, function(operand.value))
+    operand, *others = function.children
+    if not isinstance(operand, guards.LabelAggregate) or any(map(guards.reads_events, others)):
+        return function
+    applied = with_children(function, [operand.value, *others])
+    value = c.TruthValue(applied) if isinstance(applied, c.Condition) else cast(c.Expression, applied)
+    moved = replace(operand, value=value) if operand.name in _SELECTING else _NULL
+    return c.Comparison(Operator.EQ, moved, c.Literal(True)) if isinstance(function, c.Condition) else moved
 
 
 def alone(name: str, argument: c.Expression) -> c.Expression:

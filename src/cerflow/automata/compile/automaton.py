@@ -6,26 +6,28 @@ registers have been written, and an atom on an empty register becomes FALSE.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from cerflow.automata.compile.sremo.terminals import waiting_anywhere, with_empty_registers
 from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
-from cerflow.language.node import Node, transform, walk, with_children
+from cerflow.language.node import Node, transform, with_children
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import Stored, is_local
 
 #: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.
 _Here = tuple[frozenset[State], frozenset[str], bool]
+#: The values that conditions read from the event in each register, as expressions on that event, with their numbers.
+_Fields = dict[str, dict[Expression, int]]
 
 
 def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> Fragment:
     """The fragment with the same runs; raises `UnsupportedQueryError` if it has too many states."""
     conditions = {step: condition for step in automaton.steps if (condition := step.applied) is not None}
-    fields = {register: _fields(conditions.values(), register) for register in automaton.registers}
+    fields: _Fields = {register: {} for register in automaton.registers}
+    for condition in conditions.values():
+        _stored(condition, dict.fromkeys(fields, -1), fields)
     kept = [register for register in automaton.registers if fields[register]]
     number = {r: registers.value(len(fields[r]), r) for r in kept}
     leaving = automaton.leaving()
@@ -53,7 +55,7 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
                 states[after] = whole.add_state()
                 check_fragment_size(whole)
                 frontier.append((after, states[after]))
-            writes = (Write(number[r], fields[r], fresh=True) for r in sorted(stored, key=kept.index))
+            writes = (Write(number[r], tuple(fields[r]), fresh=True) for r in sorted(stored, key=kept.index))
             t = Transition(source, states[after], labels=output, writes=tuple(writes))
             whole.transitions.append(t.guarded(parts))
     whole.final = {
@@ -76,21 +78,6 @@ def _begun_anywhere(fragment: Fragment) -> Fragment:
     return fragment
 
 
-def _fields(conditions: Iterable[Condition], register: str) -> tuple[Expression, ...]:
-    """The values that conditions read from the event in a register, as expressions on that event."""
-    found: dict[Expression, None] = {}
-    for condition in conditions:
-        for current in walk(condition):
-            # Predicates take an event as a whole; the label in ``position(r)`` is not a value.
-            values = current.arguments if isinstance(current, PredicateCall) else (current,)
-            for value in values:
-                if not isinstance(value, LabelReference) or isinstance(current, PredicateCall):
-                    field = _field(value)
-                    if field is not None and field[0] == register:
-                        found[field[1]] = None
-    return tuple(found)
-
-
 def _field(current: Node) -> tuple[str, Expression] | None:
     """The register that a value is read from, and the expression on its event; None for anything else."""
     match current:
@@ -103,18 +90,23 @@ def _field(current: Node) -> tuple[str, Expression] | None:
     return None
 
 
-def _stored(part: Condition, number: dict[str, int], fields: dict[str, tuple[Expression, ...]]) -> Condition:
-    """The condition on fields of registers instead of events in them."""
+def _stored(part: Condition, number: dict[str, int], fields: _Fields) -> Condition:
+    """The condition on fields of registers instead of events in them; ``fields`` learns of new ones."""
 
     def value(current: Node) -> Node:
-        field = _field(current)
-        return current if field is None else Stored(number[field[0]], fields[field[0]].index(field[1]))
+        found = _field(current)
+        if found is None:
+            return current
+        known = fields[found[0]]
+        return Stored(number[found[0]], known.setdefault(found[1], len(known)))
 
     def visit(current: Node) -> Node:
         match current:
             case LabelReference():
+                # The label in ``position(r)`` is not a value.
                 return current
             case PredicateCall(arguments=arguments):
+                # Predicates take an event as a whole.
                 return with_children(current, [value(argument) for argument in arguments])
         return value(current)
 

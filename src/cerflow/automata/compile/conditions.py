@@ -11,14 +11,36 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from operator import and_, or_
 
-from cerflow.automata.model.fragment import Fragment, RegisterFile, accumulation_for, track
+from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.base.graphs import gathered, settled_values
-from cerflow.language.condition import Condition, Expression, Not, Some
+from cerflow.base.operators import MIRRORED, Operator
+from cerflow.language.condition import Comparison, Condition, Expression, Not, Some
 from cerflow.logic.conditions.guards import Of, Satisfied, Stored, leaves, substitute
 
 #: The replacements of leaves.
 _Values = dict[Expression, Expression]
+#: What is kept of many values on one side of a comparison.
+_LEFT = {
+    **dict.fromkeys((Operator.LT, Operator.LE), Accumulation.MAX),
+    **dict.fromkeys((Operator.GT, Operator.GE), Accumulation.MIN),
+    Operator.EQ: Accumulation.SAME,
+}
+_RIGHT = {MIRRORED[operator]: kept for operator, kept in _LEFT.items()}
+
+
+def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulation:
+    """How to keep many rows of some ``units``: a bound or a single value where the atom that reads them allows it.
+
+    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the only unit
+    alone on one side of a comparison needs all values.
+    """
+    if len(units) == 1 and isinstance(atom, Comparison):
+        if atom.left == units[0]:
+            return _LEFT.get(atom.operator, Accumulation.SET)
+        if atom.right == units[0]:
+            return _RIGHT.get(atom.operator, Accumulation.SET)
+    return Accumulation.SET
 
 
 def several(operand: Fragment, labels: frozenset[str]) -> frozenset[str]:

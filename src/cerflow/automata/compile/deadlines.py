@@ -38,11 +38,8 @@ def not_followed_by(
     begun = Stored(registers.value(1, f"where the deadline of {show(window)} begins"), 0)
     waiting, done = operand.states, operand.states + 1
     before = InWindow(begun, window)
-    if ends_late(operand):
-        operand, last = _knowing_last(operand, window, registers)
-        opened = [each for t in operand.endings() for each in _opened_late(t, waiting, done, begun, last, window)]
-    else:
-        opened = [_opened(t, waiting, begun, window) for t in operand.endings()]
+    operand, last = _knowing_last(operand, window, registers) if ends_late(operand) else (operand, begun)
+    opened = [each for t in operand.endings() for each in _opened(t, waiting, done, begun, last, window)]
     waits = _waits(waiting, done, before, ticking)
     whole = Fragment(done + 1, operand.initial, {done}, [*operand.transitions, *opened, *waits])
     # While the run waits, it has read all events of φ.
@@ -65,25 +62,19 @@ def not_followed_by(
     return track(whole, start, step).trimmed()
 
 
-def _opened(t: Transition, waiting: int, begun: Stored, window: Window) -> Transition:
-    """The transition that completes φ with an event, now into waiting."""
-    opening = Write(begun.register, (Measure(window),), fresh=True)
-    measured = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
-    return t.moved(t.source, waiting).guarded(measured).writing(opening)
-
-
-def _opened_late(
+def _opened(
     t: Transition, waiting: int, done: int, begun: Stored, last: Stored, window: Window
 ) -> Iterator[Transition]:
-    """The same for one that may complete φ with a tick: the deadline begins with the ``last`` event before it.
+    """The versions of a transition that completes φ, now into waiting.
 
-    Perhaps it has passed as well.
+    If it completes φ with a tick, the deadline begins with the ``last`` event before it, and may have passed as well.
     """
+    wait, before = t.moved(t.source, waiting), InWindow(last, window)
     if not reads_tick(t):
-        yield _opened(t, waiting, begun, window)
+        measured = [IsNull(Attribute(None, window.attribute), True)] if isinstance(window, AttributeWindow) else []
+        yield wait.guarded(measured).writing(Write(begun.register, (Measure(window),), fresh=True))
         return
-    before = InWindow(last, window)
-    wait = t.moved(t.source, waiting).writing(Write(begun.register, (last,), fresh=True))
+    wait = wait.writing(Write(begun.register, (last,), fresh=True))
     if isinstance(window, CountWindow):
         yield wait
         return
@@ -164,12 +155,11 @@ def ended_later(operand: Fragment) -> Fragment:
         return operand
     passed, done = operand.states, operand.states + 1
     others = [t for t in operand.transitions if not (t.target in operand.final and reads_tick(t))]
-    # A final state may be one from which runs continue.
-    on = [t for t in operand.transitions if t.target in operand.final and reads_tick(t)]
     leaving = {t.source for t in operand.transitions}
     added = [
         *(t.moved(t.source, passed) for t in ending),
-        *(t for t in on if t.target in leaving),
+        # A final state may be one from which runs continue.
+        *(t for t in ending if t.target in leaving),
         Transition(passed, passed, TICK),
         Transition(passed, done, Not(TICK)),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from cerflow.automata.model.clock import PAUSE, TICK
@@ -49,32 +49,22 @@ def product_all(left: Fragment, right: Fragment) -> Fragment:
 
     Each side may wait before it begins, and rest once it is done.
     """
-    first, second = _patient(left), _patient(right)
+    (first, waits, done), (second, others_wait, rests) = _patient(left), _patient(right)
 
     def ends(p: int, q: int) -> bool:
-        one, other = p in first.ends, q in second.ends
-        return (one and other) or (one and q == second.done) or (p == first.done and other)
+        one, other = p in first.final, q in second.final
+        return (one and (other or q == rests)) or (p == done and other)
 
-    starts = [(p, q) for p in first.starts for q in second.starts if not (p in first.waits and q in second.waits)]
-    return _product(first.fragment, second.fragment, starts, lambda a, b: a | b, ends)
+    pairs = product(first.initial | waits, second.initial | others_wait)
+    starts = [(p, q) for p, q in pairs if not (p in waits and q in others_wait)]
+    return _product(first, second, starts, lambda a, b: a | b, ends)
 
 
-@dataclass(frozen=True)
-class _Patient:
-    """A fragment with states to wait in before it begins and to rest in once it is done.
+def _patient(operand: Fragment) -> tuple[Fragment, set[int], int]:
+    """A fragment, its states to wait in before it begins, and one to rest in once it is done.
 
-    ``starts`` are the initial and the waiting states. ``waits`` are the states that only wait: an initial state that
-    can skip any event is its own waiting state.
+    An initial state that can skip any event is its own waiting state.
     """
-
-    fragment: Fragment
-    starts: set[int]
-    waits: set[int]
-    ends: set[int]
-    done: int
-
-
-def _patient(operand: Fragment) -> _Patient:
     beginning, ending = operand.beginnings(), list(operand.endings())
     skipping = {t.source for t in operand.transitions if t.skips}
     done = operand.add_state()
@@ -87,8 +77,7 @@ def _patient(operand: Fragment) -> _Patient:
         added += [replace(t, source=waiting) for t in beginning]
         # Transitions that begin and end with the same event.
         added += [replace(t, source=waiting, target=done) for t in beginning if t.target in operand.final]
-    whole = operand.with_transitions([*operand.transitions, *added])
-    return _Patient(whole, whole.initial | waits, waits, whole.final, done)
+    return operand.with_transitions([*operand.transitions, *added]), waits, done
 
 
 def _product(

@@ -6,7 +6,7 @@ to be compared with it are kept, and the condition is checked when the event arr
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cerflow.automata.compile.conditions import several
 from cerflow.automata.compile.waiting import Deferred, Template, defer, references, waiting_repeatedly, waiting_rows
@@ -16,13 +16,8 @@ from cerflow.base.graphs import reached_along
 from cerflow.language.condition import Condition, Expression
 from cerflow.logic.conditions.guards import Of, Stored, leaves, substitute
 
-
-@dataclass(frozen=True)
-class _Seen:
-    """Whether the event has been read, and the conditions with values kept for it."""
-
-    event: bool = False
-    aside: frozenset[Template] = frozenset()
+#: The conditions with values kept for the event; None once it has been read.
+_Aside = frozenset[Template] | None
 
 
 def resolve_reference(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> Fragment:
@@ -48,34 +43,30 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             aside[deferred.form] = deferred.register(deferred.form in repeated, (label, scope), registers)
         return aside[deferred.form]
 
-    def step(seen: _Seen, t: Transition) -> list[tuple[_Seen, Transition]]:
+    def step(waiting: _Aside, t: Transition) -> list[tuple[_Aside, Transition]]:
         if label in t.labels:
-            if seen.event:
+            if waiting is None:
                 return []  # a second event under a label that stands for one
             t = _with_values(t, here)
-            checks = list(t.atoms)
-            for form in sorted(seen.aside, key=repr):
-                checks.append(substitute(form.filled(aside[form]), here))
-            read = replace(t, atoms=()).guarded(checks)
-            return [(_Seen(True), read.writing(keep))]
-        if seen.event:
-            return [(seen, _with_values(t, stored))]
+            kept = [substitute(form.filled(aside[form]), here) for form in sorted(waiting, key=repr)]
+            return [(None, replace(t, atoms=()).guarded([*t.atoms, *kept]).writing(keep))]
+        if waiting is None:
+            return [(None, _with_values(t, stored))]
         if any(_mentions(condition, label, scope) for write in t.writes for condition in write.where):
             # Rows of a collection cannot wait for an event that decides whether they belong to it.
             raise waiting_rows(label)
-        waiting = [atom for atom in t.atoms if any(u in stored for u in leaves(atom))]
-        if not waiting:
-            return [(seen, t)]
-        writes = list(t.writes)
-        forms = set(seen.aside)
-        for atom in waiting:
+        rest, writes, forms = [], [], set(waiting)
+        for atom in t.atoms:
+            if not any(u in stored for u in leaves(atom)):
+                rest.append(atom)
+                continue
             deferred = defer(atom, label, registers)
             writes.append(Write(register_for(deferred), deferred.row, deferred.form not in forms, deferred.where))
             forms.add(deferred.form)
-        rest = tuple(atom for atom in t.atoms if atom not in waiting)
-        return [(_Seen(False, frozenset(forms)), replace(t, atoms=rest, writes=tuple(writes)))]
+        return [(frozenset(forms), replace(t, atoms=tuple(rest)).writing(*writes))]
 
-    return track(operand, _Seen(), step, lambda seen: seen.event)
+    nothing: _Aside = frozenset()
+    return track(operand, nothing, step, lambda waiting: waiting is None)
 
 
 def _with_one(operand: Fragment, label: str) -> Fragment:
@@ -91,12 +82,10 @@ def _with_one(operand: Fragment, label: str) -> Fragment:
 
 def _with_values(t: Transition, values: dict[Expression, Expression]) -> Transition:
     """The transition with some `Of` leaves replaced in its atoms and in the conditions of its writes."""
-    if any(u in values for write in t.writes for c in write.where for u in leaves(c)):
-        writes = (replace(w, where=tuple(substitute(c, values) for c in w.where)) for w in t.writes)
-        t = replace(t, writes=tuple(writes))
-    if not any(u in values for atom in t.atoms for u in leaves(atom)):
+    if not any(u in values for tree in t.trees for u in leaves(tree)):
         return t
-    return replace(t, atoms=()).guarded([substitute(atom, values) for atom in t.atoms])
+    told = t.with_trees(lambda tree: substitute(tree, values))
+    return replace(told, atoms=()).guarded(told.atoms)
 
 
 def _resolve_in_place(

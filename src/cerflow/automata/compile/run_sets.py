@@ -104,8 +104,6 @@ class FollowedRuns:
         self._guard = cache(self._new_guard)
         self._row = cache(self._new_row)
 
-    # -- what the states remember --------------------------------------------------------------------------------
-
     def _beginnings(self, state: int) -> dict[Expression, Expression]:
         """The content of a window register in a state that keeps only the latest start."""
         if state not in self._newest:
@@ -126,8 +124,6 @@ class FollowedRuns:
         instants = self._registers.instants
         instants.update({(number, k): instants[field] for k, field in enumerate(covering) if field in instants})
         return number
-
-    # -- steps ---------------------------------------------------------------------------------------------------
 
     def beginning(self) -> RunSet:
         """The runs that have not read anything."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cerflow.automata.model.fragment import Fragment, RegisterFile, accumulation_for, explored, track
+from cerflow.automata.compile.conditions import accumulation_for
+from cerflow.automata.model.fragment import Fragment, RegisterFile, explored, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
 from cerflow.base.errors import UnsupportedQueryError
@@ -207,9 +208,6 @@ def waiting_repeatedly(
 
     track(operand, frozenset[Template](), step)
     return frozenset(found)
-
-
-# -- excluded parts -----------------------------------------------------------------------------------------------
 
 
 #: A state, the conditions that wait there, and whether any has waited before: then the run has a row.

@@ -13,24 +13,13 @@ from cerflow.automata.model.transducer import Accumulation, Register, Transducer
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import grouped, on_paths
-from cerflow.base.operators import MIRRORED, Operator
-from cerflow.language.condition import Comparison, Condition, Expression
+from cerflow.language.condition import Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.logic.conditions.guards import Shown, Stored
 
 T = TypeVar("T", bound=Hashable)
-
-#: What is kept of many values on one side of a comparison.
-_LEFT = {
-    Operator.LT: Accumulation.MAX,
-    Operator.LE: Accumulation.MAX,
-    Operator.GT: Accumulation.MIN,
-    Operator.GE: Accumulation.MIN,
-    Operator.EQ: Accumulation.SAME,
-}
-_RIGHT = {MIRRORED[operator]: kept for operator, kept in _LEFT.items()}
 
 
 @dataclass
@@ -146,20 +135,6 @@ class RegisterFile:
             return Shown(f"{register.meaning}{field}")
 
         return show(transform(expression, name))
-
-
-def accumulation_for(atom: Condition, units: Sequence[Expression]) -> Accumulation:
-    """How to keep many rows of some ``units``: a bound or a single value where the atom that reads them allows it.
-
-    ``X.p < Y.p`` for all pairs needs only a maximum and a minimum, equality one value. An atom without the only unit
-    alone on one side of a comparison needs all values.
-    """
-    if len(units) == 1 and isinstance(atom, Comparison):
-        if atom.left == units[0]:
-            return _LEFT.get(atom.operator, Accumulation.SET)
-        if atom.right == units[0]:
-            return _RIGHT.get(atom.operator, Accumulation.SET)
-    return Accumulation.SET
 
 
 def check_fragment_size(fragment: Fragment, more: int = 0) -> None:

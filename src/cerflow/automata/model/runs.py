@@ -128,8 +128,6 @@ class RunReader:
             if self.fires(t, position, memory):
                 yield t, self.written(t, position, memory)
 
-    # -- guards --------------------------------------------------------------------------------------------------
-
     def fires(self, t: Transition, position: int, memory: Memory) -> bool:
         """Whether a transition may be taken."""
         return self.passes(t, position) and all(self._holds(atom, position, memory) for atom in t.atoms)
@@ -241,8 +239,6 @@ class RunReader:
                 found = self.events[position].attribute(window.attribute)
                 return found if isinstance(found, int | float) else None
         raise TypeError(f"{type(window).__name__} is not a window")
-
-    # -- registers -----------------------------------------------------------------------------------------------
 
     def written(self, t: Transition, position: int, memory: Memory) -> Memory:
         """The registers after a transition; all reads precede all writes."""

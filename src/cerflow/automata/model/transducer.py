@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import filterfalse
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cerflow.base.graphs import grouped, settled_values
 from cerflow.base.operators import Operator
@@ -122,6 +122,15 @@ class Transition:
         """The transition with these guards instead of its own."""
         return replace(self, test=TRUE, atoms=()).guarded(guards)
 
+    def with_trees(self, change: Callable[[Any], Any]) -> Transition:
+        """The transition with other atoms, and other conditions and expressions in its writes."""
+        if not self.atoms and not self.writes:
+            return self
+        writes = (
+            Write(w.register, tuple(map(change, w.row)), w.fresh, tuple(map(change, w.where))) for w in self.writes
+        )
+        return replace(self, atoms=tuple(dict.fromkeys(map(change, self.atoms))), writes=tuple(writes))
+
     def moved(self, source: int, target: int) -> Transition:
         """The same transition between other states."""
         if source == self.source and target == self.target:
@@ -199,40 +208,30 @@ class Transducer:
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them again."""
 
-        def reads(t: Transition) -> _Reads:
-            return registers_read(t.atoms), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)]
+        def needs(
+            reads: tuple[set[int], list[tuple[int, bool, frozenset[int]]]], after: Iterable[int]
+        ) -> frozenset[int]:
+            # All reads see the registers before the transition; writes happen in their order.
+            found, wanted = set(reads[0]), set(after)
+            for register, fresh, read in reads[1]:
+                if register in wanted:
+                    if fresh:
+                        wanted.discard(register)
+                    found |= read
+            return frozenset(found | wanted)
 
-        live = settled_values(
-            dict.fromkeys(range(self.states), frozenset[int]()),
-            ((t.target, t.source, reads(t)) for t in self.transitions),
-            _needs,
-            or_,
+        reads = (
+            (registers_read(t.atoms), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)])
+            for t in self.transitions
         )
+        edges = ((t.target, t.source, read) for t, read in zip(self.transitions, reads))
+        live = settled_values(dict.fromkeys(range(self.states), frozenset[int]()), edges, needs, or_)
         return tuple(live[state] for state in range(self.states))
-
-
-#: What a transition reads: the registers in its atoms; and of each write, from the last on, its register, whether it is
-#: fresh, and the registers that it reads.
-_Reads = tuple[set[int], list[tuple[int, bool, frozenset[int]]]]
 
 
 def registers_read(roots: Iterable[Node]) -> set[int]:
     """The registers that expressions read."""
     return {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
-
-
-def _needs(reads: _Reads, after: Iterable[int]) -> frozenset[int]:
-    wanted = set(after)
-    # All reads see the registers before the transition; writes happen in their order.
-    tested, writes = reads
-    found = set(tested)
-    for register, fresh, read in writes:
-        if register not in wanted:
-            continue  # never read again
-        if fresh:
-            wanted.discard(register)
-        found |= read
-    return frozenset(found | wanted)
 
 
 def _fault(what: str) -> ValueError:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick
 from cerflow.automata.model.run_windows import reach_of_runs, windows_needed
-from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, registers_read
 from cerflow.base.graphs import grouped, reached
 from cerflow.base.operators import Operator
-from cerflow.language.condition import Attribute, Comparison, Condition, Function, LabelReference
+from cerflow.language.condition import Attribute, Comparison, Function, LabelReference
 from cerflow.language.node import walk
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts, not_true, two_valued
@@ -67,12 +67,9 @@ def _components(edges: Sequence[Sequence[int]]) -> list[int]:
                 ahead.append((following, iter(edges[following])))
     found = [-1] * len(edges)
     for root in reversed(finished):
-        pending = [root] if found[root] < 0 else []
-        while pending:
-            state = pending.pop()
-            if found[state] < 0:
+        if found[root] < 0:
+            for state in reached((root,), lambda q: [p for p in backwards[q] if found[p] < 0]):
                 found[state] = root
-                pending += backwards[state]
     return found
 
 
@@ -108,7 +105,7 @@ def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register 
             for value in w.row
             for leaf in walk(value)
         )
-        tests = [atom for t in transducer.transitions for atom in t.atoms if _reads(atom, number)]
+        tests = [atom for t in transducer.transitions for atom in t.atoms if number in registers_read([atom])]
         one_suffices = detecting and all(isinstance(a, Comparison) and a.operator in _ORDERS for a in tests)
         if register.window is not None or not of_events or one_suffices:
             continue
@@ -121,7 +118,3 @@ def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register 
             if not bounded and state in reached(edges[state], edges.__getitem__):
                 return register
     return None
-
-
-def _reads(condition: Condition, register: int) -> bool:
-    return any(isinstance(node, Stored) and node.register == register for node in walk(condition))

@@ -124,8 +124,6 @@ class _Determinization:
         registers = [given.registers[register] for register, _ in self._numbers]
         return simplify(whole, registers, given.window, given.mentioned)
 
-    # -- registers -----------------------------------------------------------------------------------------------
-
     def _number(self, register: int, copy: int) -> int:
         return self._numbers.setdefault((register, copy), len(self._numbers))
 
@@ -148,8 +146,6 @@ class _Determinization:
                 before = _Content(None) if write.fresh else found[write.register]
                 found[write.register] = _Content(before.old, (*before.rows, (row, where)))
         return found
-
-    # -- steps ---------------------------------------------------------------------------------------------------
 
     def _step(self, current: _Set, labels: _Labels, candidates: Sequence[_Candidate]) -> None:
         """The successors at an event with these labels; without any, some members stay, others have to move or die."""
@@ -216,8 +212,6 @@ class _Determinization:
         registers = list(self._numbers)
         return asks_all_rows(condition, lambda number: self._given.registers[registers[number][0]])
 
-    # -- sets ----------------------------------------------------------------------------------------------------
-
     def _go(self, outcome: _Successors, candidate: _Candidate) -> None:
         """Add the successor by a transition."""
         target = candidate.transition.target
@@ -271,8 +265,6 @@ class _Determinization:
                 len(places) > 1 or not all(register in self._windows[q] for q in members)
             ):
                 raise _UnboundedError
-
-    # -- transitions ---------------------------------------------------------------------------------------------
 
     def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Successors) -> None:
         """Add the transitions to an outcome; -1 is the state in which matches end."""

@@ -12,7 +12,7 @@ from functools import cache
 from cerflow.automata.model.fragment import Fragment, explored
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
 from cerflow.base.graphs import gathered, reached_along
-from cerflow.language.condition import Condition, Expression, Not
+from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import Window
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -165,34 +165,15 @@ def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
 
     # The same trees occur in many transitions.
     @cache
-    def atom(condition: Condition) -> Condition:
-        return with_registers(condition, numbers)
+    def renumbered(tree: Condition) -> Condition:
+        return with_registers(tree, numbers)
 
-    @cache
-    def value(expression: Expression) -> Expression:
-        return with_registers(expression, numbers)
-
-    changed = tuple(
-        replace(
-            t,
-            atoms=tuple(dict.fromkeys(atom(a) for a in t.atoms)),
-            writes=tuple(
-                dict.fromkeys(
-                    Write(
-                        numbers.get(w.register, w.register),
-                        tuple(value(e) for e in w.row),
-                        w.fresh,
-                        tuple(atom(c) for c in w.where),
-                    )
-                    for w in t.writes
-                )
-            ),
-        )
-        if t.atoms or t.writes
-        else t
-        for t in transducer.transitions
-    )
-    return replace(transducer, transitions=changed)
+    changed: list[Transition] = []
+    for t in transducer.transitions:
+        moved = t.with_trees(renumbered)
+        writes = (replace(w, register=numbers.get(w.register, w.register)) for w in moved.writes)
+        changed.append(replace(moved, writes=tuple(dict.fromkeys(writes))) if moved.writes else moved)
+    return replace(transducer, transitions=tuple(changed))
 
 
 def merge_transitions(operand: Fragment) -> Fragment:

@@ -8,7 +8,6 @@ expressions are the following run's own registers, so conditions on them are ato
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
@@ -22,12 +21,8 @@ from cerflow.logic.conditions.guards import Satisfied
 _DENIED = "denied"
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The state of the following run: the runs beside it (None: they will end anyway), and whether none ended now."""
-
-    run_set: RunSet | None
-    free: bool = False
+#: The state of the following run: the runs beside it (None: they will end anyway), and whether none ended now.
+_Place = tuple[RunSet | None, bool]
 
 
 def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
@@ -39,7 +34,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
     final, ending = followed.final, _universal(followed.fragment)
 
     def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
-        run_set = place.run_set
+        run_set, _ = place
         if run_set is None:
             return
         sources = [(_DENIED, run_set, every)]
@@ -51,13 +46,11 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
                 for is_open, not_lost in open_:
                     if is_free or is_open:
                         asked = t.reguarded([*case.literals, *not_ended, *not_lost])
-                        yield (
-                            _Place(after if is_open else None, is_free),
-                            replace(asked, writes=tuple(writes)) if is_open else asked,
-                        )
+                        yield (after if is_open else None, is_free), asked.writing(*writes) if is_open else asked
 
     follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
-    return track(follower, _Place(followed.beginning()), step, lambda place: place.free).trimmed()
+    start: _Place = followed.beginning(), False
+    return track(follower, start, step, lambda place: place[1]).trimmed()
 
 
 def remembers_without_end(operand: Fragment, registers: Sequence[Register]) -> bool:

@@ -86,8 +86,6 @@ class _Builder:
             writing = () if isinstance(current, r.Complement) else below
             self._writes[current] = frozenset().union(*map(self._writes.__getitem__, writing))
 
-    # -- the whole -----------------------------------------------------------------------------------------------
-
     def whole(self, windowed: bool) -> Fragment:
         """See `compile_sremo`."""
         part = answered(_Question(self.expression, (), frozenset(), frozenset(), windowed), self._placed)
@@ -115,8 +113,6 @@ class _Builder:
             error.span = error.span or question.expression.span
             raise
 
-    # -- states --------------------------------------------------------------------------------------------------
-
     def _state(self) -> int:
         self._states += 1
         return self._states - 1
@@ -139,8 +135,6 @@ class _Builder:
         part.beginnings += [t.moved(START, t.target) for t in fragment.beginnings()]
         part.transitions += [t for t in fragment.transitions if t.source not in fragment.initial or t.source in entered]
         part.end(held, sorted(fragment.final & entered))
-
-    # -- one rule for each operator ------------------------------------------------------------------------------
 
     def _rule(self, question: _Question) -> _Rule:
         expression = question.expression

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
@@ -30,8 +29,6 @@ START = -1
 
 #: Stands for the current event while registers are distinguished; no register has this name.
 _HERE = "\0here"
-
-C = TypeVar("C", Condition, Expression)
 
 
 def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
@@ -106,24 +103,14 @@ class Places:
                         )
         places = {number: place for place, number in self._numbers.items() if own(place)}
 
-        def write(w: Write) -> list[Write]:
-            if w.register >= 0:
-                return [replace(w, row=_all(w.row, stored), where=_all(w.where, stored))]
-            if -1 - w.register not in places:
+        def written(w: Write) -> list[Write]:
+            if w.register >= 0 or -1 - w.register not in places:
                 return [w]
             asked = read.get(places[-1 - w.register], {})
             return [Write(kept.register, (expression,), fresh=True) for expression, kept in asked.items()]
 
-        return [
-            replace(t, atoms=_all(t.atoms, stored), writes=tuple(new for w in t.writes for new in write(w)))
-            if t.atoms or t.writes
-            else t
-            for t in transitions
-        ]
-
-
-def _all(trees: Sequence[C], stored: dict[Expression, Expression]) -> tuple[C, ...]:
-    return tuple(substitute(tree, stored) for tree in trees)
+        told = (t.with_trees(lambda tree: substitute(tree, stored)) for t in transitions)
+        return [replace(t, writes=tuple(new for w in t.writes for new in written(w))) if t.writes else t for t in told]
 
 
 @dataclass
