@@ -161,6 +161,35 @@ def test_what_ends_all_runs_before_their_first_event_is_not_left_out(formula, ke
     assert bag(found) == bag(semantics(query, table, time="t"))
 
 
+@pytest.mark.parametrize("clauses", ["", " PARTITION BY k", " WITHIN 30 [t]", " PARTITION BY k WITHIN 20 EVENTS"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "START(A ; B)",
+        "START((A AS a ; B AS b) FILTER b.v > a.v)",
+        "START((A AS a : B AS b ; C AS c) FILTER c.v > a.v)",
+        "START((A AS a OR B AS a) ; B AS b : C AS c)",
+        "START(A ; B) OR (B : C : A)",
+        "START(A) ; B : C",
+    ],
+)
+def test_the_first_event_ends_what_must_begin_with_it(formula, clauses, monkeypatch):
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+    query, matched = cerflow.parse(f"SELECT * WHERE ({formula}){clauses}"), 0
+    for seed in range(12):
+        generator = random.Random(seed)
+        size = generator.choice([10, 40, 80])
+        # The first event mostly begins no match, and is of a type that is seldom left.
+        types = [*generator.choice(["AB", "AB", "CA", "DB"]), *generator.choices("ABCD", [1, 1, 1, seed], k=size - 2)]
+        columns = {"type": types, "v": generator.choices(range(4), k=size), "k": generator.choices([1, 1, 2], k=size)}
+        table = pa.table({**columns, "t": range(size)})
+        with mock.patch.object(cerflow.Query, "warn_of_no_match"):
+            found = query.match(table, time="t").to_pylist()
+        assert bag(found) == bag(semantics(query, table, time="t"))
+        matched += len(found)
+    assert matched
+
+
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
 @pytest.mark.parametrize(
     "query",

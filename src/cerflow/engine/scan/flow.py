@@ -30,7 +30,8 @@ class Flow:
 
     ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. For the last event of a match
     one of the guards ``last`` holds. All events of a match agree on the outputs ``keyed``. It says whether rows are
-    ruled out ``backwards`` and ``forwards``, and how ``by_key`` where events end runs of their key.
+    ruled out ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, and how
+    ``by_key`` where events end runs of their key.
     """
 
     window: Window | None
@@ -40,6 +41,7 @@ class Flow:
     keyed: Sequence[Sequence[int]]
     backwards: bool
     forwards: bool
+    first: bool
     by_key: ByKey | None = None
 
     @property
@@ -80,9 +82,12 @@ def flow_of(
     """
     if relevant is None:
         return "every event counts"
-    before = (tables.moves.loops[state] for state in tables.transducer.initial)
+    before = [tables.moves.loops[state] for state in tables.transducer.initial]
     if any(loops and frozenset() not in loops for loops in before):
         return "an event may end what is before the first event of a match"
+    first = [] in before
+    if first and tables.partitioned:
+        return "the first event of a key counts"
     window = _passing(tables)
     ends = [move.needs for move in tables.moves.rows if move.final]
     forwards = tables.transducer.states <= engine_layout.STATE_BITS
@@ -98,7 +103,7 @@ def flow_of(
         found = _by_key(tables, keyed, leads, outputs, to) if forwards else many
         if isinstance(found, ByKey):
             by_key = found
-        elif tables.counted or tables.ticking:
+        elif tables.counted or tables.ticking or first:
             return found
     if by_key is None:
         tied = tied_columns(tables)
@@ -111,6 +116,7 @@ def flow_of(
         keyed,
         window is not None or leads.bounded,
         forwards,
+        first,
         by_key,
     )
 

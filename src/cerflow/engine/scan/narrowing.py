@@ -87,6 +87,7 @@ def follow_runs(
     control[layout.ROW] = count
     while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:
         room.resume(reason, batch)
+    room.arrays.guards[0] |= through.first
     control[layout.LOOKED_AHEAD] = 1
     if control[layout.MARKS] == layout.NOT_MARKED:
         control[layout.MARKS] = layout.MARKED
