@@ -1,7 +1,7 @@
 """Patterns without gaps: leaving out events that are part of no match changes no match, wherever batches begin."""
 
 import random
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import pyarrow as pa
 import pytest
@@ -19,6 +19,15 @@ from support.runners import RUNNERS, bag, examples, in_random_pieces, restored_a
 LABELS = ["a", "b", "c", "d", "e"], ["A", "B", "C", "d", "e"]
 
 LIMITS = [0, -1, 2**53, 2**62, 2**63 - 1, -(2**63) + 1, None]
+#: Kinds of times, with where they begin.
+TIMES = [
+    (pa.int64(), -(2**63) + 2),
+    (pa.int64(), 2**63 - 200),
+    (pa.uint8(), 0),
+    (pa.float64(), -3.5),
+    (pa.timestamp("s"), -3),
+    (pa.timestamp("ms"), 0),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +85,10 @@ def queries(draw, kinds=("A", "B", "(A OR B)", "EVENT")):
     keys = draw(st.sampled_from(["", " PARTITION BY k", " PARTITION BY n", " PARTITION BY k, s", " PARTITION BY w, k"]))
     consume = draw(st.sampled_from(["", "", " CONSUME BY ANY", " CONSUME BY PARTITION"]))
     what = draw(st.sampled_from(["*", "*", "MAX *", "NEXT *", "NONE"]))
-    return f"SELECT {what} WHERE ({formula}){keys}{consume}"
+    window = draw(
+        st.sampled_from(["", "", " WITHIN 3 SECONDS", " WITHIN 5 [t]", " WITHIN 3 EVENTS", " WITHIN 6 EVENTS"])
+    )
+    return f"SELECT {what} WHERE ({formula}){keys}{window}{consume}"
 
 
 @st.composite
@@ -84,6 +96,8 @@ def streams(draw):
     size = draw(st.integers(0, 40))
     generator = random.Random(draw(st.integers(0, 10**6)))
     kinds = draw(st.sampled_from([pa.string(), pa.dictionary(pa.int32(), pa.string())]))
+    times, begin = draw(st.sampled_from(TIMES))
+    steps = draw(st.sampled_from([[0, 1, 2, 3], [0, 1, 1000]])) if times == pa.timestamp("ms") else [0, 1, 2, 3]
 
     def column(values, data_type):
         return pa.array([generator.choice(values) for _ in range(size)]).cast(data_type)
@@ -96,6 +110,7 @@ def streams(draw):
             "s": column(["p", "q"], kinds),
             "v": column(draw(st.sampled_from([[1, 2, 3, 4], [1, 2, 3, 4, None], LIMITS])), pa.int64()),
             "w": column([1.0, 2.0, 2.5, -0.0, float("nan")], pa.float64()),
+            "t": pa.array([begin + step for step in accumulate(generator.choice(steps) for _ in range(size))], times),
         }
     )
 
@@ -104,16 +119,17 @@ def streams(draw):
 @examples(400)
 def test_matches_are_those_of_the_semantics(data):
     typed = data.draw(st.booleans())
-    query = cerflow.parse(data.draw(queries() if typed else queries(["EVENT"])))
-    table = data.draw(streams())
+    text, table = data.draw(queries() if typed else queries(["EVENT"])), data.draw(streams())
+    # A number measures a window as an attribute, too.
+    query = cerflow.parse(text.replace("5 [t]", "2 SECONDS") if pa.types.is_timestamp(table["t"].type) else text)
     if not typed and " OR (A" not in query.text:
         # Then few conditions are left, which rows before often decide.
         table = table.drop_columns(["type"])
     if query.text and "+" in query.text:
         table = table.slice(0, 16)  # there may be very many matches
-    expected = bag(RUNNERS["semantics"](query, table))
-    assert bag(RUNNERS["one batch"](query, table)) == expected
-    found = in_random_pieces(query, table, data)
+    expected = bag(RUNNERS["semantics"](query, table, time="t"))
+    assert bag(RUNNERS["one batch"](query, table, time="t")) == expected
+    found = in_random_pieces(query, table, data, time="t")
     assert bag(found) == expected
     assert [m["detected_at"] for m in found] == sorted(m["detected_at"] for m in found)
 
@@ -177,9 +193,12 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k", (2, 1)),
         ("(A AS x : B AS y) FILTER x.k = y.k", (2, 1)),
         ("A : B : C WITHIN 5 [t] CONSUME BY ANY", "next"),
-        ("A : B : C PARTITION BY k WITHIN 5 [t]", "next"),
-        ("A : B : C WITHIN 5 EVENTS", "next"),
-        ("A : B : C PARTITION BY k WITHIN 5 EVENTS", "next"),
+        ("A : B : C PARTITION BY k WITHIN 5 [t]", (3, 1)),
+        ("A : B : C PARTITION BY k WITHIN 5 SECONDS", (3, 1)),
+        ("A : B : C WITHIN 5 EVENTS", (3, 0)),
+        ("A : B : C WITHIN 2 EVENTS", "next"),
+        ("A : B : C PARTITION BY k WITHIN 3 EVENTS", (3, 0)),
+        ("((A : B) WITHIN 5 [t]) : C", "next"),
         ("A : B ; C", "next"),
         ("A : B? : C", "next"),
         ("A : B :+", "next"),

@@ -6,7 +6,7 @@ stream, or along the events of each key, and those fall whose conditions on even
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards, joined_bits
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.language.formula import CountWindow, Window
 
 #: A row of `ScanArrays.links` without its steps.
 _Link = tuple[int, int, int, int]
@@ -73,12 +74,16 @@ class Contiguity:
 
 
 def contiguity(
-    tables: TransducerTables, outputs: Sequence[Sequence[int]], relevant: Guards | None, to: ScannedColumns
+    tables: TransducerTables,
+    outputs: Sequence[Sequence[int]],
+    relevant: Guards | None,
+    to: ScannedColumns,
+    measured: Callable[[Window, bool], Sequence[int]],
 ) -> Contiguity | str:
     """How the matches of some tables lie, if they have no gaps and columns decide; or else why that is not so.
 
-    ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events. The programs of
-    conditions are added to the code of ``to``.
+    ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events, ``measured`` as for
+    `cerflow.engine.scan.flow.flow_of`. The programs of conditions are added to the code of ``to``.
     """
     arrays = tables.arrays
     if tables.grouped or arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
@@ -102,9 +107,18 @@ def contiguity(
     if length >= layout.CARRIED:
         return f"more than {layout.CARRIED - 1} positions in a match"
     steps = [1 << level for level in levels]
-    links, decided = Links(tables, outputs, to).rows(steps)
+    made = Links(tables, outputs, to)
+    links, decided = made.rows(steps)
     whole = _whole(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
-    return whole if isinstance(whole, str) else Contiguity(length, links, key, *whole, texts_of(keys, links))
+    if isinstance(whole, str):
+        return whole
+    window = tables.transducer.window
+    if window is not None and not isinstance(window, CountWindow):
+        bound = measured(window, True)
+        if bound[layout.O_FORM] != layout.AS_BOUND:
+            return "a window over times that are floats"
+        links = sorted([*links, *made.within(bound, length - 1)], key=lambda link: link[0] != engine_layout.PROGRAM)
+    return Contiguity(length, links, key, *whole, texts_of(keys, links))
 
 
 def key_column(keys: Sequence[Sequence[int]]) -> int | None:
@@ -143,11 +157,6 @@ def code_of(output: Sequence[int], code: Sequence[Sequence[int]]) -> list[list[i
     return [list(step) for step in code[output[layout.O_CODE] : output[layout.O_CODE_END]]]
 
 
-def stack_of(links: Sequence[Sequence[int]]) -> int:
-    """A bound on the values that the programs of links hold at once."""
-    return max((link[layout.L_STOP] - link[layout.L_READ] for link in links), default=0)
-
-
 def _whole(
     tables: TransducerTables, steps: Sequence[int], length: int, relevant: Guards | None
 ) -> tuple[list[int], list[int]] | str:
@@ -159,8 +168,9 @@ def _whole(
         return "consumption"
     if tables.pick != engine_layout.EVERYTHING:
         return "a strategy"
-    if tables.transducer.window is not None:
-        return "a window"
+    window = tables.transducer.window
+    if isinstance(window, CountWindow) and window.events < length:
+        return "a window shorter than the match"
     guards: list[int] = []
     labels: list[int] = []
     for k in range(length):
@@ -233,6 +243,21 @@ class Links:
         # Texts are compared last, and only where all else holds.
         order = sorted(found.items(), key=lambda item: (item[0][0] != engine_layout.PROGRAM, item))
         return [[*link[:3], mask, link[3]] for link, mask in order], decided
+
+    def within(self, bound: Sequence[int], last: int) -> list[list[int]]:
+        """The links that hold if the first event, ``last`` events before, is in the window that ``bound`` measures."""
+        constants, size, column = self._to.constants, bound[layout.O_SIZE], bound[layout.O_COLUMN]
+        if size not in constants:
+            constants.append(size)
+        both = [(opcodes.COLUMN, column), (opcodes.COLUMN, column | last << layout.COLUMN_BITS)]
+        code = [
+            *both,
+            (opcodes.SUBTRACT_I, 0),
+            (opcodes.CONSTANT, constants.index(size)),
+            (opcodes.COMPARE_I, engine_layout.LT),
+        ]
+        operator, start, stop, distance = self._added(code)
+        return [[operator, start, stop, 1 << last, distance]] if last else []
 
     def _found(self) -> list[dict[_Place, _Origin]]:
         """The origins of the slots of each state that are the same whichever moves led there."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from cerflow.base.array_types import IntRows, Ints, array_types
 from cerflow.engine.kernels.table import compute
+from cerflow.engine.layout import PROGRAM
+from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.absence import Absence
-from cerflow.engine.scan.contiguous import Contiguity, stack_of
+from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.effects import counted_states, empties_states
 from cerflow.engine.scan.flow import Flow
@@ -37,7 +40,11 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     flow = None if isinstance(program.flow, str) else program.flow
     by_key = None if flow is None or contiguity is not None else flow.by_key
     links = () if (neighbours := contiguity or by_key) is None else neighbours.links
-    block = layout.STRETCH if by_key is not None or (contiguity is not None and contiguity.related) else 0
+    # The programs that run on many rows at once.
+    spans = [row[2:] for row in program.tests.values() if row[layout.K_KIND] == layout.RUN]
+    spans += [link[layout.L_READ : layout.L_STOP + 1] for link in links if link[layout.L_OPERATOR] == PROGRAM]
+    depth = max((_depth(program.code[start:stop]) for start, stop in spans), default=0)
+    block = layout.STRETCH if depth or by_key is not None or (contiguity is not None and contiguity.related) else 0
     return no_arrays()._replace(
         **({} if flow is None else flow.leads.arrays),
         control=_control(tables, program),
@@ -63,7 +70,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
         rows=np.zeros(block, np.int64),
-        wide=np.zeros((stack_of(links), block), np.int64),
+        wide=np.zeros((depth, block), np.int64),
         guards=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
         led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
@@ -75,6 +82,12 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         keyed=int_rows([] if flow is None else flow.keyed, 7),
         decided=int_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
     )
+
+
+def _depth(code: Sequence[Sequence[int]]) -> int:
+    """How many values the instructions of a program hold at once."""
+    effects = [1 if op in (COLUMN, CONSTANT) else -2 if op == SELECT else -1 if op < NOT else 0 for op, _ in code]
+    return max(accumulate(effects))
 
 
 def _control(tables: TransducerTables, program: ScanProgram) -> Ints:

@@ -65,8 +65,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     TURN,  # the measure up to which the keys in the second half of `entered` do not count
     TURNED,  # the row where that was set
     UNJUDGED,  # whether a program has asked about a text of column TEXT that is not known yet: its class, or no room
-) = range(37)
-CONTROLS = 37
+    SLOTS,  # the rows of `flows` that `flow` uses, a power of two
+) = range(38)
+CONTROLS = 38
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 

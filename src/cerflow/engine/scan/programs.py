@@ -164,7 +164,7 @@ class _ProgramCompiler:
         whole = "values that no program can compute" if any(filled) else None
         waits = whole or absence(self.tables, outputs, by_text | compared, measured)
         guards = waits.guards if isinstance(waits, Absence) else relevant_guards(self.tables, by_text, compared)
-        lie = whole or contiguity(self.tables, outputs, guards, self.to)
+        lie = whole or contiguity(self.tables, outputs, guards, self.to, measured)
         single = "single events wait" if isinstance(waits, Absence) else None
         through = whole or single or flow_of(self.tables, outputs, guards, self.to, measured)
         return ScanProgram(

@@ -11,6 +11,7 @@ from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.marks import mark
+from cerflow.engine.kernels.scan.programs import truth_at
 from cerflow.engine.kernels.step.bytecode import binary, unary
 from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
@@ -22,7 +23,7 @@ from cerflow.engine.scan import layout
 def compute_block(s, start, stop, count):
     """Leave the results of the instructions ``[start, stop)`` for the first ``count`` `chosen` rows in `wide`, row 0.
 
-    Where a column is that of an event before which there is none, the result means nothing.
+    Where a column is that of an event before which there is none, or `UNJUDGED` is set, the result means nothing.
     """
     wide = s.wide
     top = 0
@@ -64,6 +65,9 @@ def _read(s, column, distance, count, top):
     if data != 0:
         for k in range(count):
             wide[top, k] = v.load_word(data, at[k])
+    elif s.columns[column, layout.C_LAYOUT] == layout.TRUTH:
+        for k in range(count):
+            wide[top, k] = truth_at(s, column, at[k])
     else:
         for k in range(count):
             wide[top, k] = v.word_of(s.columns, column, at[k], s.control[layout.FIRST])
@@ -102,9 +106,16 @@ def _combine(s, opcode, argument, count, top):
 @part
 def satisfies(s, k, row, address):
     """Whether a test is true."""
-    kind, operator, what, other = s.tests[k]
+    kind, _, start, stop = s.tests[k]
     if kind == layout.RUN:
-        return call(s.control[layout.PROGRAMS], (address, what, other, row)) == 1
+        return call(s.control[layout.PROGRAMS], (address, start, stop, row)) == 1
+    return _satisfied(s, k, row)
+
+
+@inlined
+def _satisfied(s, k, row):
+    """Whether a test that is not a program is true."""
+    kind, operator, what, other = s.tests[k]
     word = v.word_of(s.columns, what, row, s.control[layout.FIRST])
     if kind == layout.COMPARE_INT:
         return word != NULL and words_compare(operator, word, other)
@@ -128,7 +139,7 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
         for n in range(s.decided.shape[0]):
             if not programs and s.tests[s.decided[n, layout.D_TEST], layout.K_KIND] == layout.RUN:
                 continue
-            _decide(s, n, begin, count, guards, address)
+            _decide(s, n, begin, count, guards)
             if s.control[layout.UNJUDGED] != 0:
                 reason, s.control[layout.UNJUDGED] = s.control[layout.UNJUDGED], 0
                 return reason
@@ -136,11 +147,14 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
 
 
 @part
-def _decide(s, n, begin, size, guards, address):
+def _decide(s, n, begin, size, guards):
     """Close the guards that a test rules out, in the rows where it matters."""
     test, held, failed = s.decided[n]
     matters = ~(held & failed)
     kind, operator, what, other = s.tests[test]
+    if kind == layout.RUN:
+        _decide_by_program(s, what, other, begin, size, guards, matters, held, failed)
+        return
     data = np.int64(0)
     if kind in (layout.COMPARE_FLOAT, layout.COMPARE_INT):
         data = v.words_at_once(s.columns, what)
@@ -166,8 +180,24 @@ def _decide(s, n, begin, size, guards, address):
                 if data != 0:
                     holds = _holds(v.load_word(data, begin + k), floating, other, less, equal, greater)
                 else:
-                    holds = satisfies(s, test, begin + k, address)
+                    holds = _satisfied(s, test, begin + k)
                 v.store_byte(guards, k, v.load_byte(guards, k) & (held if holds else failed))
+
+
+@part
+def _decide_by_program(s, start, stop, begin, size, guards, matters, held, failed):
+    """Close the guards that a program rules out; sets `UNJUDGED` where a text is not known yet."""
+    row = np.int64(0)
+    while row < size and s.control[layout.UNJUDGED] == 0:
+        some = np.int64(0)
+        while row < size and some < layout.STRETCH:
+            s.chosen[some] = begin + row
+            some += np.int64(v.load_byte(guards, row) & matters & 255 != 0)
+            row += 1
+        compute_block(s, start, stop, some)
+        for k in range(some):
+            at = guards + s.chosen[k] - begin
+            v.store_byte(at, 0, v.load_byte(at, 0) & (held if s.wide[0, k] == 1 else failed))
 
 
 @inlined

@@ -20,6 +20,8 @@ MEASURE, BOUND = 0, 1
 _MANY = 32
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * layout.BLOCK
+#: Slots for each row of a window, and at least.
+_SPREAD, _LEAST = 16, 1 << 12
 
 
 @kernel
@@ -38,6 +40,7 @@ def flow(address, batch, count, states, ends):
     if control[layout.ROW] == count:
         for k in range(8):
             v.store_word(guards + count, k, np.int64(0))
+        control[layout.SLOTS] = _slots_for(s, count)
         begin_flow(s, count, ends, address)
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
@@ -63,6 +66,19 @@ def flow(address, batch, count, states, ends):
             _close(s, 0, count, guards, False, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
+
+
+@part
+def _slots_for(s, count):
+    """How many rows of `flows` to use: only the keys in one window matter at a time, and few stay in the caches."""
+    slots, size = s.flows.shape[0], s.reach[BOUND, layout.O_SIZE]
+    if s.reach[BOUND, layout.O_FORM] != layout.AS_BOUND:
+        return slots
+    span = np.float64(window_value(s, MEASURE, count - 1)) - np.float64(window_value(s, MEASURE, 0)) + 1.0
+    wanted = max(np.float64(_SPREAD) * np.float64(size) * np.float64(count) / span, np.float64(_LEAST))
+    while slots > 1 and np.float64(slots >> 1) >= wanted:
+        slots >>= 1
+    return slots
 
 
 @part
@@ -144,10 +160,10 @@ def _close(s, begin, end, guards, new, address):
 @part
 def _turned(s, row):
     """Forget the keys of rows so far behind ``row`` that no match has both, where that pays; the next `TURN`."""
-    words = s.entered.shape[0] >> 1
-    if s.control[layout.TURNED] - row >= 4 * words:
+    words, used = s.entered.shape[0] >> 1, (s.control[layout.SLOTS] >> 6) + 1
+    if s.control[layout.TURNED] - row >= 4 * used:
         # Limits of a row are not before its own bound.
-        for k in range(words):
+        for k in range(used):
             s.entered[words + k], s.entered[k] = s.entered[k], 0
         s.control[layout.TURN], s.control[layout.TURNED] = window_value(s, BOUND, row), row
     return s.control[layout.TURN]
@@ -218,7 +234,7 @@ def _slot_of(s, row, words_at, new, address):
         return v.load_int(slots, row)
     word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
     if word != NULL:
-        slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & (s.flows.shape[0] - 1)
+        slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & (s.control[layout.SLOTS] - 1)
     else:
         slot = _slot(s, row, address)
     s.slot_of[row] = slot
@@ -248,7 +264,7 @@ def _slot(s, row, address):
         known = not missing or not of_partition
         if known:
             h = mixed(h, word)
-    return np.int64(h >> SHIFT) & (s.flows.shape[0] - 1) if known else np.int64(-1)
+    return np.int64(h >> SHIFT) & (s.control[layout.SLOTS] - 1) if known else np.int64(-1)
 
 
 @inlined

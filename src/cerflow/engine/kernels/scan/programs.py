@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.scan.texts import entry_of
 from cerflow.engine.kernels.scan.values import scan_at, truth_of, word_of
 from cerflow.engine.kernels.step.bytecode import binary, unary
@@ -25,13 +26,7 @@ def compute(address, start, stop, row):
         argument = s.code[at, CODE_ARGUMENT]
         if opcode == COLUMN:
             if s.columns[argument, layout.C_LAYOUT] == layout.TRUTH:
-                t = s.columns[argument, layout.C_FACTOR]
-                entry = entry_of(s.texts, t, row)
-                if 0 <= entry < s.texts[t, layout.T_JUDGED]:
-                    stack[top] = truth_of(s.texts, t, entry, s.columns[argument, layout.C_CONDITION])
-                else:
-                    s.control[layout.UNJUDGED] = layout.NO_ROOM if entry < 0 else layout.NO_CLASS
-                    s.control[layout.TEXT], stack[top] = t, NULL
+                stack[top] = truth_at(s, np.int64(argument), row)
             else:
                 stack[top] = word_of(s.columns, np.int64(argument), row, s.control[layout.FIRST])
             top += 1
@@ -47,3 +42,18 @@ def compute(address, start, stop, row):
         else:
             unary(opcode, stack, top - 1, s.constants)
     return stack[0]
+
+
+@part
+def truth_at(s, column, row):
+    """What the condition of a truth ``column`` says of the text of a ``row``; sets `UNJUDGED` if that is not known yet.
+
+    ``s`` are the arrays of the scan.
+    """
+    t = s.columns[column, layout.C_FACTOR]
+    entry = entry_of(s.texts, t, row)
+    if 0 <= entry < s.texts[t, layout.T_JUDGED]:
+        return truth_of(s.texts, t, entry, s.columns[column, layout.C_CONDITION])
+    s.control[layout.UNJUDGED] = layout.NO_ROOM if entry < 0 else layout.NO_CLASS
+    s.control[layout.TEXT] = t
+    return np.int64(NULL)
