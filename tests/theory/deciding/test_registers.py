@@ -20,7 +20,7 @@ from cerflow.theory.semantics.formulas import Denotation
 from support.runners import examples
 
 pytest.importorskip("z3", reason="the extra 'decide' is not installed")
-from cerflow.theory.deciding.solver.with_registers import match_with_registers
+from cerflow.theory.deciding.solver.with_registers import decided_with_registers
 
 LARGEST = 2**63 - 1
 #: Values at and around the constants that formulas name, and at the limits of a kind; and those constants.
@@ -262,9 +262,9 @@ def test_required_columns_are_never_null_in_a_stream():
 def test_a_witness_that_does_not_replay_is_not_reported():
     formula = parse_formula("((A AS x ; B AS y) FILTER y.v > x.v) WITHIN 3 EVENTS")
     spaces = event_spaces_of([formula])
-    refused = match_with_registers(compile_formula(formula), spaces, lambda witness: False, Budget())
+    refused = decided_with_registers([compile_formula(formula)], False, spaces, lambda witness: False, Budget())
     assert (refused.exists, refused.witness) == (None, None)
-    assert match_with_registers(compile_formula(formula), spaces, lambda witness: True, Budget()).exists
+    assert decided_with_registers([compile_formula(formula)], False, spaces, lambda witness: True, Budget()).exists
 
 
 @pytest.mark.parametrize(

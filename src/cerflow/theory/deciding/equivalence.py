@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -22,7 +21,7 @@ from cerflow.language.formula import Formula, NotFollowedBy
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.theory.deciding.budget import Budget
-from cerflow.theory.deciding.event_spaces import event_spaces_of
+from cerflow.theory.deciding.event_spaces import EventSpace, event_spaces_of
 from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory, Labels, Subset, UnboundedMemoryError
 from cerflow.theory.deciding.minterms import EventMinterm, EventMinterms
 from cerflow.theory.deciding.witnesses import Answer, Replay, witness_of
@@ -86,11 +85,7 @@ def compare_transducers(
     try:
         left, right = FiniteMemory(first, budget), FiniteMemory(second, budget)
     except UnboundedMemoryError as error:
-        if replay is None:
-            raise
-        with _hinted(error):
-            from cerflow.theory.deciding.solver.with_registers import difference_with_registers
-        return difference_with_registers(first, second, one_sided, spaces, replay, budget)
+        return _by_solver(error, (first, second), one_sided, spaces, replay, budget)
     algebras = [EventMinterms(space, first.mentioned, budget) for space in spaces]
     return _searched(algebras, partial(_difference, left, right, one_sided), replay)
 
@@ -114,11 +109,7 @@ def shortest_match(
         freed = FiniteMemory(replace(transducer, transitions=plain, registers=(), window=None), budget)
         if all(_match(freed, algebra, True) is None for algebra in algebras):
             return Answer(False)
-        if replay is None:
-            raise
-        with _hinted(error):
-            from cerflow.theory.deciding.solver.with_registers import match_with_registers
-        return match_with_registers(transducer, spaces, replay, budget)
+        return _by_solver(error, (transducer,), False, spaces, replay, budget)
     return _searched(algebras, partial(_match, runs), replay)
 
 
@@ -133,16 +124,25 @@ def _refuse_deadlines(*formulas: Formula) -> None:
             )
 
 
-@contextmanager
-def _hinted(error: UnboundedMemoryError) -> Iterator[None]:
-    """Around the import of what Z3 decides: raises the error with a hint if it is not installed."""
+def _by_solver(
+    error: UnboundedMemoryError,
+    transducers: Sequence[Transducer],
+    one_sided: bool,
+    spaces: Sequence[EventSpace],
+    replay: Replay | None,
+    budget: Budget,
+) -> Answer:
+    """What Z3 decides; raises the error without ``replay``, and with a hint if Z3 is not installed."""
+    if replay is None:
+        raise error
     try:
-        yield
+        from cerflow.theory.deciding.solver.with_registers import decided_with_registers
     except ModuleNotFoundError as missing:
         if missing.name != "z3":
             raise
         error.hint = "The extra 'decide' decides more: pip install 'cerflow[decide]'."
         raise error from None
+    return decided_with_registers(transducers, one_sided, spaces, replay, budget)
 
 
 def _searched(algebras: Sequence[EventMinterms], search: _Search, replay: Replay | None) -> Answer:

@@ -195,47 +195,22 @@ def _arguments(runs: s.Runs, configuration: s.SymbolicConfiguration) -> list[Any
 _LOCK = RLock()
 
 
-def match_with_registers(
-    transducer: Transducer, event_spaces: Sequence[EventSpace], replay: Replay, budget: Budget
-) -> Answer:
-    """Whether a transducer has a match in a stream of one of the event spaces."""
-
-    def answer(event_space: EventSpace) -> Answer:
-        conditions = SymbolicConditions(SymbolicValues(event_space, expressions_of(transducer), transducer.mentioned))
-        runs, solver = s.Runs(transducer, conditions), s.Solver(conditions.values, budget)
-        search = s.shortest_runs(runs, solver)
-        return _answer(search, solver, conditions, lambda: _proved([runs], lambda _: True), replay)
-
-    return _joined(event_spaces, answer)
-
-
-def difference_with_registers(
-    first: Transducer,
-    second: Transducer,
+def decided_with_registers(
+    transducers: Sequence[Transducer],
     one_sided: bool,
     event_spaces: Sequence[EventSpace],
     replay: Replay,
     budget: Budget,
 ) -> Answer:
-    """Whether one transducer has a match that the other lacks (``one_sided``: that the second lacks)."""
+    """Whether one of two transducers has a match that the other lacks (``one_sided``: that the second lacks).
 
-    def answer(event_space: EventSpace) -> Answer:
-        roots = [*expressions_of(first), *expressions_of(second)]
-        conditions = SymbolicConditions(SymbolicValues(event_space, roots, first.mentioned | second.mentioned))
-        both, solver = [s.Runs(first, conditions), s.Runs(second, conditions)], s.Solver(conditions.values, budget)
-
-        def proved() -> bool:
-            return bool(_contains_provably(*both) and (one_sided or _contains_provably(*both[::-1])))
-
-        return _answer(s.differences(both, one_sided, solver), solver, conditions, proved, replay)
-
-    return Answer(False) if first == second else _joined(event_spaces, answer)
-
-
-def _joined(event_spaces: Sequence[EventSpace], answer: Callable[[EventSpace], Answer]) -> Answer:
-    """A shortest witness of all event spaces; there is none if there is none in any of them."""
+    Of a single transducer: whether it has a match.
+    """
+    if len(transducers) == 2 and transducers[0] == transducers[1]:
+        return Answer(False)
+    # A shortest witness of all event spaces; there is none if there is none in any of them.
     with _LOCK:
-        answers = [answer(event_space) for event_space in event_spaces]
+        answers = [_answer(transducers, one_sided, event_space, replay, budget) for event_space in event_spaces]
     found = [a for a in answers if a.witness is not None]
     if found:
         return min(found, key=lambda a: a.witness.detected_at if a.witness is not None else 0)
@@ -243,12 +218,20 @@ def _joined(event_spaces: Sequence[EventSpace], answer: Callable[[EventSpace], A
 
 
 def _answer(
-    search: Iterator[s.SymbolicWitness | None],
-    solver: s.Solver,
-    conditions: SymbolicConditions,
-    proved: Callable[[], bool | None],
-    replay: Replay,
+    transducers: Sequence[Transducer], one_sided: bool, event_space: EventSpace, replay: Replay, budget: Budget
 ) -> Answer:
+    mentioned = frozenset[str]().union(*(t.mentioned for t in transducers))
+    roots = [root for t in transducers for root in expressions_of(t)]
+    conditions = SymbolicConditions(SymbolicValues(event_space, roots, mentioned))
+    solver, runs = s.Solver(conditions.values, budget), [s.Runs(t, conditions) for t in transducers]
+    single = len(runs) == 1
+    search = s.shortest_runs(runs[0], solver) if single else s.differences(runs, one_sided, solver)
+
+    def proved() -> bool:
+        if single:
+            return bool(_proved(runs, lambda _: True))
+        return bool(_contains_provably(*runs) and (one_sided or _contains_provably(*runs[::-1])))
+
     doubts: dict[str, None] = {}
     length, refuted, tried = 0, False, False
     try:
@@ -260,7 +243,7 @@ def _answer(
                     if proved():
                         return Answer(False)
                 continue
-            witness = witness_of(solver.examples(found), found.labels, found.side, conditions.values.event_space)
+            witness = witness_of(solver.examples(found), found.labels, found.side, event_space)
             if replay(witness):
                 return Answer(True, witness)
             refuted = True
@@ -269,8 +252,8 @@ def _answer(
         if not tried and proved():
             return Answer(False)
         if not doubts:
-            reason = f"no stream of up to {length} events proves it, and for longer ones nothing is proved"
-            return Answer(None, reason=reason)
+            said = f"no stream of up to {length} events proves it, and for longer ones nothing is proved"
+            return Answer(None, reason=said)
     if doubts:
         return Answer(None, reason=f"it is not known which events satisfy {', '.join(doubts)}")
     if refuted:
