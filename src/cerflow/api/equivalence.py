@@ -24,9 +24,8 @@ from cerflow.language.builder.given import formula_tree
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import labels_of, relation_names
 from cerflow.logic.analysis.types import check_types
-from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import find_difference, shortest_match
-from cerflow.theory.deciding.witnesses import Answer, Replay, Witness
+from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, Witness
 
 #: A formula as a tree, in the notation of the builder, as text, or a query, of which only its formula counts.
 FormulaLike = formulas.Formula | FormulaExpr | str | Query

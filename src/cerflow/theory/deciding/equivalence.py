@@ -20,11 +20,10 @@ from cerflow.base.schema import Schema
 from cerflow.language.formula import Formula, NotFollowedBy
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.event_spaces import EventSpace, event_spaces_of
 from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory, Labels, Subset, UnboundedMemoryError
 from cerflow.theory.deciding.minterms import EventMinterm, EventMinterms
-from cerflow.theory.deciding.witnesses import Answer, Replay, witness_of
+from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, witness_of
 
 
 class _PathStep(NamedTuple):

@@ -22,9 +22,8 @@ from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.connectives import conjuncts_of
 from cerflow.logic.rewriting.rebuild import mentions_set, size, transformed
-from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import find_difference, shortest_match
-from cerflow.theory.deciding.witnesses import Answer
+from cerflow.theory.deciding.witnesses import Answer, Budget
 
 #: Operators that can take all matches away, or that bring together what does not go together.
 _RESTRICTING = (
@@ -146,9 +145,10 @@ class _Inquiry:
         """Whether it is certain that a formula has no match."""
         return self._certainly_not(shortest_match, formula)
 
-    def same(self, first: f.Formula, second: f.Formula) -> bool:
-        """Whether it is certain that two formulas have the same matches."""
-        return self._certainly_not(find_difference, first, second)
+    def same(self, first: f.Formula, second: f.Formula, window: f.Window | None = None) -> bool:
+        """Whether it is certain that two formulas have the same matches within a window."""
+        within = (one if window is None else f.Within(one, window) for one in (first, second))
+        return self._certainly_not(find_difference, *within)
 
     def _certainly_not(self, exists: Callable[..., Answer], *formulas: f.Formula) -> bool:
         self._left -= 1
@@ -167,18 +167,16 @@ def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterato
     for k, current in enumerate(nodes):
         if not isinstance(current, f.Formula) or not (isinstance(current, _RESTRICTING) or id(current) in branches):
             continue
-        first = k + 1 - size(current)
-        if any(first <= other for other in dead) or not _stands_alone(first, k, scopes):
-            continue
-        if inquiry.never_matches(current):
+        # A condition in a part may speak of labels that are bound outside of it; then nothing is known.
+        part = range(k + 1 - size(current), k + 1)
+        binders = (binder for inner in scopes.outer if inner in part for binder in scopes.outer[inner].values())
+        if (
+            not any(other in part for other in dead)
+            and all(b in part for b in binders)
+            and inquiry.never_matches(current)
+        ):
             dead.append(k)
             yield k
-
-
-def _stands_alone(start: int, end: int, scopes: Scopes) -> bool:
-    """Whether no condition in a part speaks of labels that are bound outside of it."""
-    inside = range(start, end + 1)
-    return all(binder in inside for k in scopes.outer if k in inside for binder in scopes.outer[k].values())
 
 
 def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
@@ -204,7 +202,7 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
             continue
         if inquiry.never_matches(kept) or inquiry.never_matches(excluded):
             continue
-        if _excludes_nothing(type(current)(kept, excluded), kept, window, inquiry):
+        if inquiry.same(type(current)(kept, excluded), kept, window):
             events = "from the first to the last event" if isinstance(current, f.Without) else "up to the last event"
             yield Remark(
                 f"this excludes nothing: it can never match {events} of the part before it", current.right.span
@@ -217,16 +215,12 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
             )
         elif current is whole and isinstance(current, f.Unless):
             begun = f.Start(kept)
-            if _excludes_nothing(f.Unless(begun, excluded), begun, window, inquiry):
+            if inquiry.same(f.Unless(begun, excluded), begun, window):
                 yield Remark(
                     "this excludes only by events before the first event of a match: UNLESS looks at all events up "
                     "to the last one of the part before it, never at later events",
                     current.right.span,
                 )
-
-
-def _excludes_nothing(part: f.Formula, kept: f.Formula, window: f.Window | None, inquiry: _Inquiry) -> bool:
-    return inquiry.same(part, kept) if window is None else inquiry.same(f.Within(part, window), f.Within(kept, window))
 
 
 def _unrelated(formula: f.Formula) -> f.Formula:
@@ -300,10 +294,9 @@ def _redundant_branches(formula: f.Formula, nodes: list[Node], inquiry: _Inquiry
         left = nested_operands(cast(f.Formula, current), f.Disjunction)
         for branch in reversed(left):
             rest = [other for other in left if other is not branch]
+            without = _with(formula, k, reduce(f.Disjunction, rest))
             # Of a branch that never matches more is said elsewhere.
-            if inquiry.same(formula, _with(formula, k, reduce(f.Disjunction, rest))) and not inquiry.never_matches(
-                branch
-            ):
+            if inquiry.same(formula, without) and not inquiry.never_matches(branch):
                 left = rest
                 yield branch
             if len(left) == 1:

@@ -1,4 +1,4 @@
-"""The answer to a question about all streams, and the stream that proves it."""
+"""The answer to a question about all streams, the stream that proves it, and the limit of the search."""
 
 from __future__ import annotations
 
@@ -10,9 +10,36 @@ from typing import Any
 import pyarrow as pa
 
 from cerflow.automata.model.transducer import TYPE_LABEL
+from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import ComplexEvent
 from cerflow.base.schema import ValueKind
 from cerflow.theory.deciding.event_spaces import EventSpace
+
+
+class Budget:
+    """A number of steps that may still be taken: ``limits.DECISION_STEPS`` unless given.
+
+    It does not depend on the machine.
+    """
+
+    def __init__(self, steps: int | None = None) -> None:
+        self._steps = limits.DECISION_STEPS if steps is None else steps
+        self._left = self._steps
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether more steps were taken than there were."""
+        return self._left < 0
+
+    def spend(self, steps: int = 1) -> None:
+        """Take steps; raises `UnsupportedQueryError` once there are none left."""
+        self._left -= steps
+        if self._left < 0:
+            raise UnsupportedQueryError(
+                f"too large to decide: the automata need more than {self._steps:,} steps",
+                hint="Compare smaller formulas, use smaller windows, or give a greater limit.",
+            )
 
 
 @dataclass(frozen=True)

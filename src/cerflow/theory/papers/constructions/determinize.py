@@ -29,7 +29,7 @@ from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts, two_valued
 from cerflow.logic.conditions.guards import Satisfied
-from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.witnesses import Budget
 from cerflow.theory.papers.constructions.registers import to_single_register
 from cerflow.theory.papers.constructions.windows import eliminate_epsilon, steps_allowed, unroll
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, A, Automaton, Successor, TransitionLike, fresh_names

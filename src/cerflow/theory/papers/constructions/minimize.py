@@ -15,7 +15,7 @@ from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import And, Condition, Constant, Not, Or
 from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import Satisfied
-from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.witnesses import Budget
 from cerflow.theory.papers.constructions.determinize import construct_minterms, is_deterministic, is_io_deterministic
 from cerflow.theory.papers.constructions.registers import without_idle_writes
 from cerflow.theory.papers.constructions.windows import steps_allowed

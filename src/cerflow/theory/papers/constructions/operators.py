@@ -25,9 +25,8 @@ from cerflow.base.schema import Schema
 from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.theory.deciding.budget import Budget
 from cerflow.theory.deciding.equivalence import compare_transducers
-from cerflow.theory.deciding.witnesses import Answer, Witness
+from cerflow.theory.deciding.witnesses import Answer, Budget, Witness
 from cerflow.theory.from_automata import matches_of_star_runs
 from cerflow.theory.papers.model.automaton import (
     MARKED,

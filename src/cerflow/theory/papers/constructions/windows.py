@@ -20,7 +20,7 @@ from cerflow.language import condition as c
 from cerflow.language.automaton import State, rename_registers, sorted_states
 from cerflow.language.formula import AttributeWindow, DurationWindow, Window
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.theory.deciding.budget import Budget
+from cerflow.theory.deciding.witnesses import Budget
 from cerflow.theory.papers.model.automaton import Effect, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.faults import AutomatonError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, defined_for
