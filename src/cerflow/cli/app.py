@@ -157,8 +157,7 @@ def show(
         from cerflow.engine.events.time_order import valid_in_order
         from cerflow.files.reading import read_result
         from cerflow.files.sources import source_of
-        from cerflow.look.viewing.opening import open_page
-        from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, page_of
+        from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, open_page, page_of
 
         found = Inputs.prepare(None, inputs, options)
         matches = source_of(result, page.result_format)

@@ -25,7 +25,7 @@ from cerflow.engine.matches.matches import Matches
 from cerflow.files.reading import read_events
 from cerflow.files.sources import InputFormat, named_path
 from cerflow.look.pictures.targets import shown_or_told
-from cerflow.look.viewing.opening import frame_of
+from cerflow.look.viewing.page import frame_of
 
 #: The first word of a query on the line of ``%cerflow``.
 _QUERY = re.compile(r"(?:^|\s)(?=(?:SELECT|DEFINE)\s)", re.IGNORECASE)

@@ -375,7 +375,7 @@ class Matches:
 
     def show(self, *, events: Any = None, title: str | None = None, limit: int | None = None) -> None:
         """Show the page of `to_html`: in the notebook, or else in the browser, from a temporary file."""
-        from cerflow.look.viewing.opening import open_page
+        from cerflow.look.viewing.page import open_page
 
         open_page(self.to_html(events=events, title=title, limit=limit))
 

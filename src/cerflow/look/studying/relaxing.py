@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -13,12 +13,12 @@ from cerflow.base.graphs import gathered
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Select
 from cerflow.language.sremo import Complement, Terminal, Windowed
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.rewriting.rebuild import transformed
+from cerflow.logic.rewriting.rebuild import size, transformed
 
 RelaxedKind = Literal[
     "condition", "type", "window", "contiguity", "repetition", "start", "exclusion", "both", "preference",
@@ -50,22 +50,14 @@ class Constraint:
 def constraints(select: Select) -> list[Constraint]:
     """All parts that can refuse, but for those below an excluded formula, which refuse by matching."""
     nodes = list(walk(select))
-    below: list[list[int]] = []
-
-    def visit(_: Node, operands: Sequence[int]) -> int:
-        below.append([*operands])
-        return len(below) - 1
-
-    fold(select, visit)
     hidden: set[int] = set()
-    for k in reversed(range(len(nodes))):
-        current = nodes[k]
-        if k in hidden:
-            hidden.update(below[k])
-        elif isinstance(current, f.Exclusion):
-            hidden.update(below[k][1:])
+    for k, current in enumerate(nodes):
+        # What stands below a node comes just before it, its left operand first.
+        first = k + 1 - size(current)
+        if isinstance(current, f.Exclusion):
+            hidden.update(range(first + size(current.left), k))
         elif isinstance(current, f.NotEvent | Complement):
-            hidden.update(below[k])
+            hidden.update(range(first, k))
     return [
         Constraint(kind, k, part, node, text, leave_out)
         for k, current in enumerate(nodes)
@@ -154,9 +146,9 @@ def _without_part(number: int, current: f.Filter | Terminal | AutomatonStep) -> 
     """The node without one of the conditions that must all hold."""
     assert current.condition is not None
     rest = [part for k, part in enumerate(conjuncts(current.condition)) if k != number]
-    return (
-        current.operand if isinstance(current, f.Filter) and not rest else replace(current, condition=conjunction(rest))
-    )
+    if isinstance(current, f.Filter) and not rest:
+        return current.operand
+    return replace(current, condition=conjunction(rest))
 
 
 def _with_gaps(current: f.StrictIteration | f.Repetition) -> Node:

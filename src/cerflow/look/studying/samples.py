@@ -42,6 +42,9 @@ from cerflow.look.studying.wording import Time, time_of
 _ROWS = 1_000
 
 
+Key = tuple[Value, ...]
+
+
 @dataclass(frozen=True)
 class StudiedEvents:
     """Events in the order in which a query reads them, as a table and one by one; ``first`` is the first position.
@@ -125,7 +128,7 @@ class Substream:
     ``places`` gives the index here of a position in the whole stream.
     """
 
-    key: tuple[Value, ...]
+    key: Key
     events: Stream
 
     @cached_property
@@ -154,7 +157,7 @@ def read_sample(
     return StudiedEvents(valid_in_order(table, checker, sequence)[0], schema, first, until)
 
 
-def substreams_by_key(select: Select, events: Stream) -> dict[tuple[Value, ...], Substream]:
+def substreams_by_key(select: Select, events: Stream) -> dict[Key, Substream]:
     """The substreams that a query reads, by key; events of other inputs and events without key are in none."""
     unit = events.microseconds_per_tick
     return {key: Substream(key, Stream(own, unit)) for key, own in gathered(_keyed(select, events)).items()}
@@ -168,7 +171,7 @@ def substream_at(select: Select, sample: StudiedEvents, positions: Collection[in
     return part if part.places.keys() >= set(positions) else None
 
 
-def _keyed(select: Select, events: Stream) -> Iterator[tuple[tuple[Value, ...], Event]]:
+def _keyed(select: Select, events: Stream) -> Iterator[tuple[Key, Event]]:
     several = bool(select.streams) and any(event.stream is not None for event in events)
     for event in events:
         key = key_of_event(select, event)
@@ -178,26 +181,15 @@ def _keyed(select: Select, events: Stream) -> Iterator[tuple[tuple[Value, ...], 
         yield key, (event if several or event.stream is None else replace(event, stream=None))
 
 
-def key_of_event(select: Select, event: Event) -> tuple[Value, ...]:
+def key_of_event(select: Select, event: Event) -> Key:
     """The key of an event; null stands for a part that it has not."""
     return tuple(
         next((value for value in map(event.attribute, names) if value is not None), None) for names in select.partition
     )
 
 
-Key = tuple[Value, ...]
 #: The position of ticks, and of pauses that stand for the clock.
 _NOWHERE = -1
-
-
-def is_tick(event: Event) -> bool:
-    """Whether this says that a deadline has passed."""
-    return event.type == TICK.type
-
-
-def is_pause(event: Event) -> bool:
-    """Whether this stands for an event of another substream, or for the clock."""
-    return event.type == PAUSE.type
 
 
 def shown_labels(t: Transition, event: Event) -> frozenset[str]:

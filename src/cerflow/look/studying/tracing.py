@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, count, islice
 from typing import Any
 
-from cerflow.automata.model.clock import may_read_events, reads_tick
+from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, reads_tick
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.runs import Memory, RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
@@ -31,14 +31,12 @@ from cerflow.look.studying import steps as s
 from cerflow.look.studying.samples import (
     StudiedEvents,
     Substream,
-    is_pause,
-    is_tick,
     key_of_event,
     moments,
     shown_labels,
     substreams_by_key,
 )
-from cerflow.look.studying.wording import shown_guard, shown_memory, time_of
+from cerflow.look.studying.wording import shown_content, shown_guard, time_of
 
 #: The first and the last event of partial matches, by their places in the substream; nothing if there is none yet.
 _Ends = tuple[int, ...]
@@ -139,6 +137,8 @@ class SubstreamRuns:
         following: dict[_Place, dict[_Ends, list[s.PartialMatches]]] = {}
         moves: list[tuple[int, Transition, _Place]] = []
         refused: list[s.Refusal] = []
+        # A transition may be one for ticks, or one for events.
+        asked = reads_tick if event.type == TICK.type else may_read_events
         for (state, memory), shared in self._current.items():
             moved, readable = len(moves), self._readable(memory)
             refusals: list[s.Refusal] = []
@@ -149,8 +149,7 @@ class SubstreamRuns:
                     target = (t.target, tuple(kept if r in live else None for r, kept in enumerate(after)))
                     moves.append((shared.number, t, target))
                     _add(following.setdefault(target, {}), shared, t, event, place)
-                # A transition may be one for ticks, or one for events.
-                elif is_tick(event) and reads_tick(t) if is_tick(event) or is_pause(event) else may_read_events(t):
+                elif event.type != PAUSE.type and asked(t):
                     guard = self._reader.refusing(t, place, memory)
                     because = tuple(shown_guard(part, registers, event, readable) for part in guard)
                     refusals.append(s.Refusal(shared.number, self._numbers[t], because))
@@ -234,14 +233,13 @@ class SubstreamRuns:
     def _shown(self, place: _Place, shared: _Shared) -> s.LivingConfiguration:
         state, memory = place
         some = islice(chain.from_iterable(shared.parts.values()), limits.TRACED_MATCHES)
-        return s.LivingConfiguration(
-            shared.number,
-            self._key,
-            state,
-            shown_memory(self._readable(memory), self._transducer.registers),
-            shared.count,
-            tuple(map(_visible, dict.fromkeys(some))),
+        held = tuple(
+            (f"r{number}: {register.meaning}", shown_content(content))
+            for number, (content, register) in enumerate(zip(self._readable(memory), self._transducer.registers))
+            if content is not None
         )
+        some_visible = tuple(map(_visible, dict.fromkeys(some)))
+        return s.LivingConfiguration(shared.number, self._key, state, held, shared.count, some_visible)
 
 
 def _add(parts: dict[_Ends, list[s.PartialMatches]], shared: _Shared, t: Transition, event: Event, place: int) -> None:
@@ -331,27 +329,25 @@ class Trace:
             step = runs.read(thing, place)
             if step.detected:
                 detecting[key] = "a deadline" if event is None else f"event {event.position}"
-            if is_tick(thing):
+            if thing.type == TICK.type:
                 if runs.moved(step):
-                    steps.append(self._deadline(runs, step, key, place, event))
-            elif not is_pause(thing):
+                    begun = runs.begun(step, self._moments.begun[key, place])
+                    attribute = self._moments.attribute if thing.attributes else None
+                    at = thing.attribute(attribute) if attribute else time_of(thing.time, self.sample.events)
+                    steps.append(
+                        s.PassedDeadline(**vars(step), at=at, begun=begun, shown_by=event, attribute=attribute)
+                    )
+            elif thing.type != PAUSE.type:
                 assert event is not None
                 steps.append(s.TracedEvent(**vars(step), event=event))
             elif step.detected:
                 # Something waited for it, so a deadline of this substream has just passed.
-                steps[-1] = _together(steps[-1], step)
+                fired, died = (*steps[-1].fired, *step.fired), (*steps[-1].died, *step.died)
+                after: dict[str, Any] = {name: getattr(step, name) for name in ("living", "detected", "matches")}
+                steps[-1] = replace(steps[-1], fired=fired, died=died, **after)
         if detecting and self.select.consume is not Consumption.NONE:
             self._consume(detecting, steps)
         return steps
-
-    def _deadline(
-        self, runs: SubstreamRuns, step: s.TracedStep, key: s.Key, place: int, event: Event | None
-    ) -> s.PassedDeadline:
-        tick = self._moments.parts[key].events[place]
-        begun = runs.begun(step, self._moments.begun[key, place])
-        attribute = self._moments.attribute if tick.attributes else None
-        at = time_of(tick.time, self.sample.events) if attribute is None else tick.attribute(attribute)
-        return s.PassedDeadline(**vars(step), at=at, begun=begun, shown_by=event, attribute=attribute)
 
     def _consume(self, detecting: Mapping[s.Key, str], steps: list[s.PassedDeadline | s.TracedEvent]) -> None:
         """Let the matches of a moment consume what has begun, and change its steps."""
@@ -362,15 +358,3 @@ class Trace:
         steps[last] = replace(steps[last], died=(*steps[last].died, *chain.from_iterable(died.values())))
         for k, key in {step.key: (k, step.key) for k, step in enumerate(steps) if step.key in died}.values():
             steps[k] = replace(steps[k], living=self._runs[key].living())
-
-
-def _together(deadline: s.PassedDeadline | s.TracedEvent, pause: s.TracedStep) -> s.PassedDeadline | s.TracedEvent:
-    """A deadline with what the moment after it did."""
-    return replace(
-        deadline,
-        fired=(*deadline.fired, *pause.fired),
-        died=(*deadline.died, *pause.died),
-        living=pause.living,
-        detected=pause.detected,
-        matches=pause.matches,
-    )

@@ -81,19 +81,10 @@ def shown_guard(part: Condition, registers: Sequence[Register], event: Event, me
                 read[dotted(name)] = shown_value(event.attribute(name))
             case Stored(register, place):
                 kept = memory[register]
-                read[f"r{register}"] = shown_value(kept[place]) if isinstance(kept, tuple) else _content(kept)
+                read[f"r{register}"] = shown_value(kept[place]) if isinstance(kept, tuple) else shown_content(kept)
     values = ", ".join(f"{name} = {value}" for name, value in read.items())
     text = show_condition(part, registers)
     return f"{text} ({values})" if values else text
-
-
-def shown_memory(memory: Memory, registers: Sequence[Register]) -> tuple[tuple[str, str], ...]:
-    """The registers that hold something: their names with what they mean, and their contents."""
-    return tuple(
-        (f"r{number}: {register.meaning}", _content(content))
-        for number, (content, register) in enumerate(zip(memory, registers))
-        if content is not None
-    )
 
 
 def time_of(time: Time, events: Sequence[Event]) -> Value:
@@ -103,14 +94,15 @@ def time_of(time: Time, events: Sequence[Event]) -> Value:
     return int(time) if time == int(time) else float(time)
 
 
-def _content(content: Content) -> str:
+def shown_content(content: Content) -> str:
+    """The content of a register as text."""
     match content:
         case None:
             return "empty"
         case tuple():
             shown = ", ".join(map(shown_value, content))
             return shown if len(content) == 1 else f"({shown})"
-    return "{" + ", ".join(sorted(_content(row) for row in content)) + "}"
+    return "{" + ", ".join(sorted(map(shown_content, content))) + "}"
 
 
 def shown_pairs(pairs: frozenset[tuple[str, int]]) -> str:
