@@ -155,15 +155,11 @@ def _labels(formula: f.Formula, others: bool) -> Told:
 
 
 def _number_of_events(least: int, most: int | None) -> str:
+    bound = least if most is None else most
+    events = "one event" if bound == 1 else f"{bound:,} events"
     if most is None:
-        return "any number of events" if not least else f"{_events(least)} or more"
-    if least == most:
-        return f"exactly {_events(most)}"
-    return f"{least:,} to {_events(most)}" if least else f"at most {_events(most)}"
-
-
-def _events(number: int) -> str:
-    return "one event" if number == 1 else f"{number:,} events"
+        return f"{events} or more" if least else "any number of events"
+    return f"exactly {events}" if least == most else f"{least:,} to {events}" if least else f"at most {events}"
 
 
 def _filters(formula: f.Formula) -> Told:
@@ -180,14 +176,8 @@ def _filters(formula: f.Formula) -> Told:
         with suppress(UnsupportedQueryError):
             normal = [[show(atom) for atom in clause] for clause in clauses(current.condition)]
         outside = {label: show(nodes[binder]) for label, binder in sorted(bindings.items())}
-        facts.append(
-            {
-                "condition": show(current.condition),
-                "of": show(filtered, kinds=False),
-                "clauses": normal,
-                "bound_outside": outside,
-            }
-        )
+        of = show(filtered, kinds=False)
+        facts.append({"condition": show(current.condition), "of": of, "clauses": normal, "bound_outside": outside})
     lines: list[str] = []
     for entry in facts[: limits.EXPLAINED_ENTRIES]:
         lines += in_lines(short(entry["of"]))

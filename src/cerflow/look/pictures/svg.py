@@ -10,6 +10,8 @@ import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from math import ceil, cos, floor, hypot, sin, tau
+from pathlib import Path
+from string import Template
 from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
 from zlib import crc32
@@ -18,7 +20,7 @@ from cerflow.base.errors import one_of
 from cerflow.look.pictures.diagram import one_line
 
 Theme = Literal["auto", "light", "dark"]
-Anchor = Literal["start", "middle", "end"]
+Anchor = Literal["start", "middle"]
 Point = tuple[float, float]
 #: Texts with their classes, which may be empty.
 Texts = Sequence[tuple[str, str]]
@@ -33,60 +35,16 @@ _MARGIN = 16
 #: A space at which no line ends.
 _UNBROKEN = "\u00a0"
 
-_LIGHT = {
-    "paper": "#ffffff", "ink": "#1e293b", "faint": "#94a3b8", "line": "#64748b", "rim": "#e2e8f0",
-    "mark": "#2563eb", "write": "#b45309", "end": "#047857", "bad": "#dc2626",
-    "fill": "#f8fafc", "markfill": "#eff6ff", "endfill": "#ecfdf5", "badfill": "#fef2f2",
-}  # fmt: skip
-_DARK = {
-    "paper": "#0f172a", "ink": "#e2e8f0", "faint": "#64748b", "line": "#94a3b8", "rim": "#334155",
-    "mark": "#60a5fa", "write": "#fbbf24", "end": "#34d399", "bad": "#f87171",
-    "fill": "#1e293b", "markfill": "#172554", "endfill": "#022c22", "badfill": "#2a1518",
-}  # fmt: skip
-
-
-def _colours(colours: dict[str, str]) -> str:
-    return "".join(f"--cf-{name}:{value};" for name, value in colours.items())
-
-
-# By these attributes pages of notebooks and manuals say that they are dark or light, whatever the system prefers.
-_DARK_PAGES = ('[data-jp-theme-light="false"]', ".vscode-dark", '[data-md-color-scheme="slate"]', ".body--dark")
-_LIGHT_PAGES = ('[data-jp-theme-light="true"]', ".vscode-light", '[data-md-color-scheme="default"]', ".body--light")
-
-_STYLE = "\n".join(
-    (
-        f".cf-picture{{{_colours(_LIGHT)}max-width:100%;height:auto;background:var(--cf-paper);border-radius:8px}}",
-        f"@media (prefers-color-scheme:dark){{.cf-picture:not(.cf-light){{{_colours(_DARK)}}}}}",
-        *(f"{page} .cf-picture:not(.cf-light){{{_colours(_DARK)}}}" for page in _DARK_PAGES),
-        *(f"{page} .cf-picture:not(.cf-dark){{{_colours(_LIGHT)}}}" for page in _LIGHT_PAGES),
-        f".cf-picture.cf-dark{{{_colours(_DARK)}}}",
-        ".cf-picture text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
-        "fill:var(--cf-ink);white-space:pre;stroke:none}",
-        ".cf-picture .cf-arrow text{paint-order:stroke;stroke:var(--cf-paper);stroke-width:4px;stroke-linejoin:round}",
-        ".cf-picture .cf-paper{fill:var(--cf-paper)}",
-        ".cf-picture .cf-shape{fill:var(--cf-fill);stroke:var(--cf-line);stroke-width:1.4}",
-        ".cf-picture .cf-frame{fill:none;stroke:var(--cf-faint);stroke-width:1.2}",
-        ".cf-picture .cf-rule{fill:none;stroke:var(--cf-rim);stroke-width:1.2}",
-        ".cf-picture .cf-shaft{fill:none;stroke:var(--cf-line);stroke-width:1.4}",
-        ".cf-picture .cf-head{fill:var(--cf-line)}",
-        ".cf-picture .cf-skips{stroke-dasharray:2 4;stroke-linecap:round}",
-        ".cf-picture .cf-faint text,.cf-picture .cf-faint tspan{fill:var(--cf-line)}",
-        ".cf-picture .cf-faint .cf-shaft{stroke:var(--cf-faint)}.cf-picture .cf-faint .cf-head{fill:var(--cf-faint)}",
-        ".cf-picture .cf-bold{font-weight:700}",
-        ".cf-picture .cf-labels{fill:var(--cf-mark);font-weight:700}",
-        ".cf-picture .cf-write{fill:var(--cf-write)}",
-        ".cf-picture .cf-marks .cf-shaft{stroke:var(--cf-mark)}.cf-picture .cf-marks .cf-head{fill:var(--cf-mark)}",
-        ".cf-picture .cf-accepts .cf-shaft{stroke:var(--cf-end);stroke-width:2.2}",
-        ".cf-picture .cf-accepts .cf-head{fill:var(--cf-end)}",
-        ".cf-picture .cf-end .cf-shape{fill:var(--cf-endfill);stroke:var(--cf-end);stroke-width:1.8}",
-        ".cf-picture .cf-end text{fill:var(--cf-end);font-weight:700}",
-        ".cf-picture .cf-bracket{fill:none;stroke:var(--cf-write);stroke-width:1.4}",
-        ".cf-picture .cf-event{fill:var(--cf-markfill);stroke:var(--cf-mark)}",
-        ".cf-picture .cf-bad{fill:var(--cf-badfill);stroke:var(--cf-bad);stroke-dasharray:5 3}",
-        ".cf-picture .cf-forbids{fill:var(--cf-bad);font-weight:700}",
-        ".cf-picture .cf-arrow:hover .cf-shaft{stroke-width:3}",
-    )
-)
+#: The colours of light and of dark pages; `picture.css` says when each is shown, and what is drawn in them.
+_COLOURS = {
+    "light": "--cf-paper:#ffffff;--cf-ink:#1e293b;--cf-faint:#94a3b8;--cf-line:#64748b;--cf-rim:#e2e8f0;"
+    "--cf-mark:#2563eb;--cf-write:#b45309;--cf-end:#047857;--cf-bad:#dc2626;"
+    "--cf-fill:#f8fafc;--cf-markfill:#eff6ff;--cf-endfill:#ecfdf5;--cf-badfill:#fef2f2;",
+    "dark": "--cf-paper:#0f172a;--cf-ink:#e2e8f0;--cf-faint:#64748b;--cf-line:#94a3b8;--cf-rim:#334155;"
+    "--cf-mark:#60a5fa;--cf-write:#fbbf24;--cf-end:#34d399;--cf-bad:#f87171;"
+    "--cf-fill:#1e293b;--cf-markfill:#172554;--cf-endfill:#022c22;--cf-badfill:#2a1518;",
+}
+_STYLE = Template(Path(__file__).with_name("picture.css").read_text("utf-8").strip()).substitute(_COLOURS)
 
 
 def text_width(text: str) -> float:
@@ -182,7 +140,7 @@ class Sheet:
         """A line of texts, each with a class of its own or none; its middle is at the height y."""
         shown = [(one_line(text), kind) for text, kind in pieces if text]
         width = sum(text_width(text) for text, _ in shown)
-        left = x - {"start": 0, "middle": width / 2, "end": width}[anchor]
+        left = x - (width / 2 if anchor == "middle" else 0)
         place = {"x": _n(x), "y": _n(y + 4)}
         if anchor != "start":
             place["text-anchor"] = anchor

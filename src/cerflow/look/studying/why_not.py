@@ -140,6 +140,13 @@ def _shape(select: Select, parts: list[Constraint], sample: StudiedEvents, wante
 
 # -- words ---------------------------------------------------------------------------------------------------------
 
+_PLAIN = {
+    "repetition": "the part is not repeated that many times",
+    "start": "the events do not begin with the first event of the stream",
+    "both": "this side does not match the same events",
+    "consumption": "an earlier match has consumed the partial match",
+}
+
 
 def _explained(
     select: Select, way: list[Constraint], sample: StudiedEvents, wanted: Wanted
@@ -160,28 +167,22 @@ def _words(c: Constraint, select: Select, without: Select, sample: StudiedEvents
             return _type(c, sample, found)
         case "window":
             return _window(c, sample, positions)
+        case "exclusion":
+            return _exclusion(c, without, sample, found)
+        case "preference" | "limit":
+            return _rivals(select, sample, found)
         case "contiguity":
             part = substream_at(without, sample.stretch(positions[0], positions[-1] + 1), positions)
             assert part is not None
             gaps = [f"event {p}" for p in part.places if p not in wanted]
             lies = "lies" if len(gaps) == 1 else "lie"
             return f"{_few(gaps)} {lies} in between" if gaps else "the events do not follow one another directly"
-        case "repetition":
-            return "the part is not repeated that many times"
-        case "start":
-            return "the events do not begin with the first event of the stream"
-        case "exclusion":
-            return _exclusion(c, without, sample, found)
-        case "both":
-            return "this side does not match the same events"
         case "partition":
             keys = [
                 f"event {p} has {', '.join(map(shown_value, key_of_event(select, sample.at(p))))}" for p in positions
             ]
             return f"the events have different keys: {_few(keys)}"
-        case "preference" | "limit" | "consumption":
-            return _rivals(c, select, sample, found)
-    return "it refuses the events"
+    return _PLAIN[c.kind]
 
 
 def _condition(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
@@ -190,23 +191,14 @@ def _condition(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
         label = getattr(node, "label", None)
         if not isinstance(label, str):
             continue
-        places = sorted(p for a, p in found.complex_event if a == label)
-        if isinstance(node, Attribute):
-            read |= {f"{label}.{node.name} = {_value(sample, p, node.name)} at event {p}": None for p in places}
-        elif isinstance(node, LabelReference):
-            read |= {f"{label} is event {p}": None for p in places}
-        else:
-            bare = [n.name for n in walk(node) if isinstance(n, Attribute) and n.label is None]
-            read |= {
-                f"{label}.{dotted(name)} = {_value(sample, p, name)} at event {p}": None
-                for p in places
-                for name in bare
-            }
+        bare = [n.name for n in walk(node) if isinstance(n, Attribute) and n.label is None]
+        names = [node.name] if isinstance(node, Attribute) else bare
+        for p in sorted(p for a, p in found.complex_event if a == label):
+            if isinstance(node, LabelReference):
+                read[f"{label} is event {p}"] = None
+            for name in names:
+                read[f"{label}.{name} = {shown_value(sample.at(p).attribute(name))} at event {p}"] = None
     return dotted(f"it does not hold; {_few(list(read))}") if read else "it does not hold"
-
-
-def _value(sample: StudiedEvents, position: int, name: str) -> str:
-    return shown_value(sample.at(position).attribute(name))
 
 
 def _type(c: Constraint, sample: StudiedEvents, found: Fit) -> str:
@@ -308,9 +300,7 @@ def _events(sample: StudiedEvents, positions: Iterable[int]) -> str:
     return _few([f"event {p}" if kind == UNNAMED else f"event {p} of type {kind}" for p, kind in shown])
 
 
-def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) -> str:
-    if c.kind == "consumption":
-        return "an earlier match has consumed the partial match"
+def _rivals(select: Select, sample: StudiedEvents, found: Fit) -> str:
     others = list(islice(reported(select, sample, found), limits.LISTED_RIVALS))
     if not others:
         return "another match is preferred"
@@ -320,6 +310,5 @@ def _rivals(c: Constraint, select: Select, sample: StudiedEvents, found: Fit) ->
 
 
 def _few(shown: list[str]) -> str:
-    listed = list(islice(shown, limits.EXPLAINED_VALUES))
-    more = len(shown) - len(listed)
-    return ", ".join(listed) + (f" and {more} more" if more else "")
+    more = len(shown) - limits.EXPLAINED_VALUES
+    return ", ".join(shown[: limits.EXPLAINED_VALUES]) + (f" and {more} more" if more > 0 else "")

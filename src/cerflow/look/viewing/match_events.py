@@ -74,11 +74,7 @@ def match_events(matches: pa.Table) -> MatchEvents:
         [{"position": row[name], "labels": [name]} for name in ends if row[name] is not None]
         for row in matches.select(ends).to_pylist()
     ]
-    return _nested(_listed([_joined(events) for events in found]), matches)
-
-
-def _nested(lists: pa.Array, rest: pa.Table) -> MatchEvents:
-    return _distinct(pc.list_value_length(lists), pc.list_flatten(lists), rest)
+    return _nested(_listed(list(map(_joined, found))), matches)
 
 
 def is_list(data_type: pa.DataType) -> bool:
@@ -132,10 +128,8 @@ def _from_flat(matches: pa.Table, labels: Sequence[str]) -> MatchEvents:
                 event = {name: some[k] if k < len(some) else None for name, some in values.items()}
                 if position is not None:
                     match.append({**event, "labels": [label], "position": position})
-    for k, match in enumerate(found):
-        found[k] = _joined(match)
     plain = [name for name in matches.column_names if not any(name in columns for columns in fields.values())]
-    return _nested(_listed(found), matches.select(plain))
+    return _nested(_listed(list(map(_joined, found))), matches.select(plain))
 
 
 def _several(value: Any) -> list[Any]:
@@ -158,9 +152,9 @@ def _joined(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _distinct(lengths: pa.Array, events: pa.Array, rest: pa.Table) -> MatchEvents:
-    """The events with each event and its labels once; ``lengths`` are the numbers of events of the matches."""
-    events = one_array(events)
+def _nested(lists: pa.Array, rest: pa.Table) -> MatchEvents:
+    """The events of lists, each event and its labels once."""
+    lengths, events = pc.list_value_length(lists), one_array(pc.list_flatten(lists))
     fields = {field.name: pc.struct_field(events, [field.name]) for field in events.type} if len(events) else {}
     positions = fields.pop("position", pa.array([], pa.int64()))
     if positions.null_count:

@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import zlib
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -133,7 +132,7 @@ def packed_times(
     """
     array = one_array(column)
     zone = None
-    since_1970 = not kind_of(array.type).numeric
+    counted = kind_of(array.type).numeric
     known_unit = unit is not None
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
@@ -144,9 +143,9 @@ def packed_times(
         array = array.cast(pa.int64(), safe=False)
     known = array.drop_null()
     least = pc.min(known).as_py() if len(known) else 0
-    if not since_1970:
-        unit = unit or "ms"
-        since_1970 = is_since_1970(pc.min_max(known).as_py(), unit)
+    ends = pc.min_max(known).as_py().values() if counted else ()
+    unit = unit or "ms"
+    from_1970 = all(end is not None and since_1970(end / PER_SECOND[unit]) for end in ends)
     if pa.types.is_int64(array.type):
         distances: np.ndarray[Any, Any] = array.fill_null(least).to_numpy(zero_copy_only=False).astype(np.int64) - least
         if array.null_count:
@@ -156,15 +155,10 @@ def packed_times(
         least = math.floor(least)
         distances = array.cast(pa.float64()).to_numpy(zero_copy_only=False) - least
     return {
-        "kind": "time" if since_1970 else "number",
+        "kind": "time" if from_1970 else "number",
         "unit": unit,
         "zone": zone,
-        "clock": known_unit and not since_1970,
+        "clock": known_unit and not from_1970,
         "base": str(least),
         "values": arrays.add(distances, rising=rising),
     }
-
-
-def is_since_1970(bounds: Mapping[str, float | None], unit: TimeUnit) -> bool:
-    """Whether numbers between these bounds look like times since 1970 in their unit."""
-    return all(v is not None and since_1970(v / PER_SECOND[unit]) for v in bounds.values())
