@@ -192,3 +192,13 @@ def test_random_kinds(data):
     assert_conforms(query, table, ENGINE_RUNNERS)
     again = cerflow.parse(show(query.tree)).tree
     assert again == query.tree
+
+
+@pytest.mark.parametrize("formula", ["hot", "NOT(hot)", "hot AS x ; hot AS y FILTER x.v < y.v"])
+def test_kinds_in_the_first_order_reading(formula: str) -> None:
+    query = cerflow.parse(f"DEFINE hot AS v > 1 SELECT * WHERE {formula}", reading="first-order")
+    events = [{"type": "A", "v": v} for v in (1, 3, 0, 5)]
+    found = [dict(match) for match in query.match(events)]
+    assert found
+    # The semantics compared the names of kinds with types.
+    assert found == [dict(match) for match in query.match(events, runner="semantics")]

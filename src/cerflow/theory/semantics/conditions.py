@@ -12,6 +12,7 @@ from typing import Any
 
 from cerflow.base.events import Event, Value, as_value
 from cerflow.language import condition as c
+from cerflow.language.formula import AnyEvent, EventKind, EventType
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.language.predicates.registry import calls_of_sets, is_about_set, registered
@@ -163,6 +164,15 @@ def satisfies_with_registers(condition: c.Condition, current: Event, registers: 
         return value is not None and bool(value) == positive
 
     return c.combined(condition, holds, _all_or_any)
+
+
+def names_event(wanted: EventType | AnyEvent, event: Event) -> bool:
+    """Whether an event is of a type or kind (of any for EVENT), and of a stream where streams are distinguished."""
+    if isinstance(wanted, EventKind):
+        asked = satisfies_with_registers(wanted.condition, event, {})
+    else:
+        asked = isinstance(wanted, AnyEvent) or event.type == wanted.name
+    return asked and (wanted.stream is None or event.stream in (None, wanted.stream))
 
 
 def _all_or_any(join: type[c.And | c.Or], truths: list[bool]) -> bool:

@@ -16,7 +16,7 @@ from cerflow.language.condition import Condition
 from cerflow.logic.analysis.first_order import defined_variables, refuse_by, variables
 from cerflow.logic.analysis.scopes import occurrences
 from cerflow.theory.semantics.complex_events import kept_by, within
-from cerflow.theory.semantics.conditions import satisfies
+from cerflow.theory.semantics.conditions import names_event, satisfies
 
 Positions = frozenset[int]
 #: The positions of the variables in a formula, sorted by name.
@@ -114,13 +114,11 @@ class _FirstOrder:
 
     def _is(self, wanted: f.EventType | f.AnyEvent | f.NotEvent, j: int, v: Valuation) -> bool:
         if isinstance(wanted, f.NotEvent):
-            matched = self._is(wanted.event, j, v)
+            matched = names_event(wanted.event, self._events[j])
             if matched and wanted.condition is not None:
                 matched = self._satisfied(wanted.condition, {**dict(v), wanted.event.name: j})
             return not matched
-        event = self._events[j]
-        of_type = isinstance(wanted, f.AnyEvent) or event.type == wanted.name
-        return of_type and (wanted.stream is None or event.stream in (None, wanted.stream))
+        return names_event(wanted, self._events[j])
 
     def _satisfied(self, condition: Condition, valuation: dict[str, int]) -> bool:
         return satisfies(condition, lambda name: [self._events[valuation[name]]])

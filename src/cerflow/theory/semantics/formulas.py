@@ -30,7 +30,7 @@ from cerflow.language.node import Node, transform
 from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.scopes import occurrences, resolve
 from cerflow.theory.semantics.complex_events import Clock, Moment, at_event, deadline_of, kept_by, within
-from cerflow.theory.semantics.conditions import satisfies, satisfies_with_registers
+from cerflow.theory.semantics.conditions import names_event, satisfies, satisfies_with_registers
 from cerflow.theory.semantics.sremo import SremoDenotation
 
 #: Complex events, each with the moment when it is known.
@@ -115,11 +115,11 @@ class Denotation:
 
         match formula:
             case f.EventType():
-                return one(formula.name) if self._is(formula, j) else _NOTHING
+                return one(formula.name) if names_event(formula, self._events[j]) else _NOTHING
             case f.AnyEvent():
-                return one(self._name(formula, j)) if self._is(formula, j) else _NOTHING
+                return one(self._name(formula, j)) if names_event(formula, self._events[j]) else _NOTHING
             case f.NotEvent():
-                if self._is(formula.event, j) and (
+                if names_event(formula.event, self._events[j]) and (
                     formula.condition is None
                     or self._satisfied(k, formula.condition, frozenset(((formula.event.name, j),)), environment)
                 ):
@@ -197,14 +197,6 @@ class Denotation:
             for marks, _ in denotation(m, j + 1)
             if marks and max(support(marks)) == j
         )
-
-    def _is(self, wanted: f.EventType | f.AnyEvent, j: int) -> bool:
-        event = self._events[j]
-        if isinstance(wanted, f.EventKind):
-            asked = satisfies_with_registers(wanted.condition, event, {})
-        else:
-            asked = isinstance(wanted, f.AnyEvent) or event.type == wanted.name
-        return asked and (wanted.stream is None or event.stream in (None, wanted.stream))
 
     def _name(self, wanted: f.AnyEvent | f.NotEvent, j: int) -> str:
         """The label that EVENT and NOT give: the type, unless an event kind has that name."""
