@@ -13,7 +13,7 @@ from typing import Any
 from cerflow.base.events import Event, Value, as_value
 from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventKind, EventType
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, transform, walk, walk_into
 from cerflow.language.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.language.predicates.registry import calls_of_sets, is_about_set, registered
 from cerflow.theory.semantics.operators import aggregate, applied, in_order, labels_read
@@ -23,27 +23,19 @@ EventsOf = Callable[[str], Sequence[Event]]
 
 
 @lru_cache(maxsize=4096)
-def _steps(root: Node, calls: frozenset[str]) -> tuple[tuple[Node, str | None], ...]:
-    """The nodes in the order of evaluation, children first, each with the label that its bare attributes belong to.
+def _steps(root: Node, calls: frozenset[str]) -> tuple[Node, ...]:
+    """The nodes in the order of evaluation, from right to left, operands first; in ``x[…]`` an attribute is one of x.
 
     Aggregates and tests on sets are single steps: their operands are evaluated for each event of a label. ``calls`` are
     the names of predicates of sets, on which the steps depend.
     """
-    found: list[tuple[Node, str | None]] = []
-    stack: list[tuple[Node, str | None, bool]] = [(root, None, False)]
-    while stack:
-        current, bare, ready = stack.pop()
-        if ready or is_about_set(current):
-            found.append((current, bare))
-            continue
+
+    def opened(current: Node) -> Node:
         if isinstance(current, c.Bracket):
-            stack.append((current.condition, current.label, False))
-            continue
-        stack.append((current, bare, True))
-        # IN has its own rule for its items.
-        below = (current.operand,) if isinstance(current, c.In) else current.children
-        stack.extend((child, bare, False) for child in reversed(below))
-    return tuple(found)
+            return c.with_labels(current.condition, lambda own: own or current.label)
+        return current
+
+    return tuple(walk_into(transform(root, opened), lambda current: not is_about_set(current)))[::-1]
 
 
 def labels_outside_aggregates(root: Node) -> tuple[str, ...]:
@@ -53,12 +45,8 @@ def labels_outside_aggregates(root: Node) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _labels_outside(root: Node, calls: frozenset[str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
-    for current, bare in _steps(root, calls):
-        if isinstance(current, c.Attribute | c.LabelReference):
-            label = current.label if current.label is not None else bare
-            if label is not None:
-                found[label] = None
+    read = (n.label for n in reversed(_steps(root, calls)) if isinstance(n, c.Attribute | c.LabelReference))
+    found = dict.fromkeys(label for label in read if label is not None)
     for current in walk(root):
         # A bracket that reads nothing of its label is still about every event of the label.
         if isinstance(current, c.Bracket) and not any(
@@ -79,53 +67,45 @@ def value_of(
     """
     stack: list[Any] = []
     calls = calls_of_sets()
-    for current, bare in _steps(root, calls):
+    for current in _steps(root, calls):
         match current:
             case c.Literal() | c.Constant():
                 stack.append(as_value(current.value))
             case c.Attribute():
-                event = single.get(bare if current.label is None else current.label)
+                event = single.get(current.label)
                 stack.append(None if event is None else event.attribute(current.name))
             case c.LabelReference():
-                stack.append(single.get(bare if current.label is None else current.label))
+                stack.append(single.get(current.label))
             case c.Aggregate():
-                stack.append(aggregate(current.name, _values(current.argument, bare, events_of)))
+                stack.append(aggregate(current.name, _values(current.argument, events_of)))
             case c.Function(name="prev"):
-                owners: dict[str | None, Event | None] = {bare: former, None: former}
+                owners = dict.fromkeys(labels_read(current), former)
                 stack.append(value_of(current.arguments[0], owners, events_of))
             case c.SetTest():
-                stack.append(in_order(current.name, _values(current.argument, bare, events_of)))
+                stack.append(in_order(current.name, _values(current.argument, events_of)))
             case c.PredicateCall() if current.name in calls:
-                stack.append(_call_of_set(current, bare, single, events_of))
+                stack.append(_call_of_set(current, single, events_of))
             case _:
-                count = 1 if isinstance(current, c.In) else len(current.children)
-                arguments = stack[len(stack) - count :]
-                del stack[len(stack) - count :]
-                stack.append(applied(current, arguments))
+                stack.append(applied(current, [stack.pop() for _ in current.children]))
     result: Value = stack[-1]
     return result
 
 
-def _values(argument: Node, bare: str | None, events_of: EventsOf) -> list[Value]:
+def _values(argument: Node, events_of: EventsOf) -> list[Value]:
     """The argument of an aggregate for each event of its label; for a bare label, the positions."""
     if isinstance(argument, c.LabelReference):
-        label = argument.label if argument.label is not None else bare
-        assert label is not None
-        return [event.position for event in events_of(label)]
-    labels = labels_outside_aggregates(argument) or ((bare,) if bare is not None else ())
-    assert len(labels) == 1
-    assert labels[0] is not None
-    return [value_of(argument, {labels[0]: event, None: event}, events_of) for event in events_of(labels[0])]
+        assert argument.label is not None
+        return [event.position for event in events_of(argument.label)]
+    (label,) = labels_outside_aggregates(argument)
+    return [value_of(argument, {label: event, None: event}, events_of) for event in events_of(label)]
 
 
-def _call_of_set(
-    call: c.PredicateCall, bare: str | None, single: Mapping[str | None, Event | None], events_of: EventsOf
-) -> bool | None:
+def _call_of_set(call: c.PredicateCall, single: Mapping[str | None, Event | None], events_of: EventsOf) -> bool | None:
     """A predicate of sets, on all events of each label in its arguments; without a label, on the current event."""
-    read = [{label if label is not None else bare for label in labels_read(a)} for a in call.arguments]
+    read = [*map(labels_read, call.arguments)]
     numbers = {label: k for k, label in enumerate(dict.fromkeys(label for labels in read for label in labels))}
 
-    def argument(current: Node, labels: set[str | None]) -> Any:
+    def argument(current: Node, labels: frozenset[str | None]) -> Any:
         if not labels:
             return value_of(current, {}, events_of)
         (label,) = labels
