@@ -1,6 +1,7 @@
-"""Conditions on one event as expressions of pyarrow, which readers of files evaluate while they read.
+"""Conditions on one event as expressions of pyarrow, by which row groups of files are left out.
 
-Every leaf that is translated is true of the same events as to the engine; others are taken for TRUE.
+Every leaf that is translated is true of the same events as to the engine; others are taken for TRUE. So are those
+of which the bounds of a row group say nothing: lengths, differences, two columns.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def arrow_filter(proposition: c.Condition, schema: Schema) -> pc.Expression | No
         left = by_types(left, schema)
     if left == TRUE:
         return None
-    return reduce(or_, map(translation.beyond, sorted(translation.multiplied)), translation.proposition(left))
+    return translation.proposition(left)
 
 
 class ArrowTranslation(Translation[pc.Expression]):
@@ -43,23 +44,13 @@ class ArrowTranslation(Translation[pc.Expression]):
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        #: Columns whose microseconds may exceed 64 bits
-        self.multiplied: set[str] = set()
-
-    def beyond(self, name: str) -> pc.Expression:
-        """The rows whose value has microseconds beyond 64 bits: the engine reports them."""
-        own = self._type(name)
-        most = MOST // int(MICROSECONDS[own.unit])
-        return (pc.field(name) > pa.scalar(most, own)) | (pc.field(name) < pa.scalar(-most, own))
+        self.type = schema.type
 
     def _constant(self, value: bool) -> pc.Expression:
         return pc.scalar(value)
 
     def _not_true(self, condition: c.Condition) -> pc.Expression:
         return ~pc.coalesce(self._leaf(condition), pc.scalar(False))
-
-    def _of_type(self, name: str) -> pc.Expression:
-        return pc.field(self.schema.type) == self._scalar(self.schema.type, Operator.EQ, name)
 
     # -- columns
 
@@ -70,12 +61,6 @@ class ArrowTranslation(Translation[pc.Expression]):
         if not isinstance(operand, c.Attribute):
             raise UndecidedError
         return self.schema.column(operand.name)
-
-    def _column_of_times(self, operand: c.Expression) -> str:
-        name = self._column(operand)
-        if not (pa.types.is_timestamp(self._type(name)) or pa.types.is_duration(self._type(name))):
-            raise UndecidedError
-        return name
 
     def _text(self, operand: c.Expression) -> pc.Expression:
         name = self._column(operand)
@@ -93,15 +78,9 @@ class ArrowTranslation(Translation[pc.Expression]):
     # -- conditions
 
     def _comparison(self, operator: Operator, left: c.Expression, right: c.Expression) -> pc.Expression:
-        if isinstance(left, c.Function) and left.name == "length":
-            if not isinstance(right, c.Literal) or type(right.value) is not int or abs(right.value) >= 2**31:
-                raise UndecidedError
-            return RELATIONS[operator](pc.utf8_length(self._text(left.arguments[0])), pa.scalar(right.value))
-        if isinstance(left, Microseconds | c.Arithmetic):
-            return self._of_times(operator, left, right)
+        if isinstance(left, Microseconds):
+            return self._beside(operator, self._column(left.expression), right)
         name = self._column(left)
-        if isinstance(right, c.Attribute):
-            return self._two(operator, name, self.schema.column(right.name))
         if not isinstance(right, c.Literal):
             raise UndecidedError
         if right.value is None:
@@ -109,35 +88,14 @@ class ArrowTranslation(Translation[pc.Expression]):
         found = RELATIONS[operator](pc.field(name), self._scalar(name, operator, right.value))
         return found & ~pc.is_nan(pc.field(name)) if pa.types.is_floating(self._type(name)) else found
 
-    def _two(self, operator: Operator, left: str, right: str) -> pc.Expression:
-        own = self._type(left)
-        if own != self._type(right) or not (
-            pa.types.is_floating(own) or pa.types.is_integer(own) or pa.types.is_string(own)
-        ):
-            raise UndecidedError
-        found = RELATIONS[operator](pc.field(left), pc.field(right))
-        return found & ~pc.is_nan(pc.field(left)) & ~pc.is_nan(pc.field(right)) if pa.types.is_floating(own) else found
-
-    def _of_times(self, operator: Operator, left: c.Expression, right: c.Expression) -> pc.Expression:
-        """Comparisons of microseconds: of a column or of the difference of two with a literal, or of two columns."""
-        match left, right:
-            case Microseconds(c.Attribute() as column), c.Literal(int() as value) if not isinstance(value, bool):
-                return self._beside(operator, self._column_of_times(column), value)
-            case Microseconds(), Microseconds():
-                return RELATIONS[operator](self._microseconds(left), self._microseconds(right))
-            case c.Arithmetic("-", first, second), c.Literal(int() as value) if abs(value) <= MOST:
-                a, b = self._microseconds(first), self._microseconds(second)
-                difference = pc.subtract(a, b)
-                # Arrow continues at the other end where 64 bits do not suffice; to the engine that is null.
-                fits = ((a < 0) == (b < 0)) | ((difference < 0) == (a < 0))
-                return fits & (difference != pa.scalar(-MOST - 1)) & RELATIONS[operator](difference, pa.scalar(value))
-        raise UndecidedError
-
-    def _beside(self, operator: Operator, name: str, microseconds: int) -> pc.Expression:
+    def _beside(self, operator: Operator, name: str, right: c.Expression) -> pc.Expression:
         """A column of times compared with a number of microseconds, in its own unit, as readers have bounds in it."""
         own = self._type(name)
+        timed = pa.types.is_timestamp(own) or pa.types.is_duration(own)
+        if not timed or not isinstance(right, c.Literal) or type(right.value) is not int:
+            raise UndecidedError
         # The values that have this many microseconds, rounded down, lie from ``first`` to before ``after``.
-        first, after = (math.ceil(n / MICROSECONDS[own.unit]) for n in (microseconds, microseconds + 1))
+        first, after = (math.ceil(n / MICROSECONDS[own.unit]) for n in (right.value, right.value + 1))
         if max(abs(first), abs(after)) > MOST:
             raise UndecidedError
         from_first, from_after = (pc.field(name) >= pa.scalar(n, own) for n in (first, after))
@@ -149,20 +107,6 @@ class ArrowTranslation(Translation[pc.Expression]):
             Operator.EQ: from_first & ~from_after,
             Operator.NE: ~from_first | from_after,
         }[operator]
-
-    def _microseconds(self, value: c.Expression) -> pc.Expression:
-        if not isinstance(value, Microseconds):
-            raise UndecidedError
-        name = self._column_of_times(value.expression)
-        ticks = pc.field(name).cast(pa.int64())
-        size = MICROSECONDS[self._type(name).unit]
-        if size >= 1:
-            if size > 1:
-                self.multiplied.add(name)
-            return pc.multiply(ticks, pa.scalar(int(size)))
-        whole = pc.divide(ticks, pa.scalar(int(1 / size)))
-        above = pc.multiply(whole, pa.scalar(int(1 / size))) > ticks
-        return pc.if_else(above, pc.subtract(whole, pa.scalar(1)), whole)
 
     def _scalar(self, name: str, operator: Operator, value: object) -> pa.Scalar:
         """A literal as a value that a column is compared with."""

@@ -13,7 +13,18 @@ from typing import Any, Generic, TypeVar
 
 from cerflow.base.operators import Operator
 from cerflow.base.text_patterns import literal_parts
-from cerflow.language.condition import Comparison, Condition, Constant, Expression, In, IsNull, Like, Literal, Not
+from cerflow.language.condition import (
+    Attribute,
+    Comparison,
+    Condition,
+    Constant,
+    Expression,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+)
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
 from cerflow.logic.conditions.propositions import translated
 
@@ -28,8 +39,11 @@ class UndecidedError(Exception):
 class Translation(ABC, Generic[C]):
     """Propositions about the columns of events, as conditions of a system that joins them by ``&``, ``|`` and ``~``.
 
-    The methods that a system fills in raise `UndecidedError` for what has no translation.
+    The methods that a system fills in raise `UndecidedError` for what has no translation. ``type`` is the name of the
+    column with the types of events.
     """
+
+    type: str
 
     def decides(self, leaf: Condition) -> bool:
         """Whether a leaf has a translation."""
@@ -61,7 +75,7 @@ class Translation(ABC, Generic[C]):
             case Not(Satisfied(condition)):
                 return self._not_true(condition)
             case TypeTest(name):
-                return self._of_type(name)
+                return self._comparison(Operator.EQ, Attribute(None, self.type), Literal(name))
             case IsNull(operand, negated):
                 return self._null(operand, negated)
             case Comparison(operator, left, right):
@@ -94,9 +108,6 @@ class Translation(ABC, Generic[C]):
     @abstractmethod
     def _not_true(self, condition: Condition) -> C:
         """Whether a condition is false or unknown."""
-
-    @abstractmethod
-    def _of_type(self, name: str) -> C: ...
 
     @abstractmethod
     def _null(self, operand: Expression, negated: bool) -> C: ...

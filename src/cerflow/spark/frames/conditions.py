@@ -55,7 +55,7 @@ class SparkConditions(Translation[Column]):
     def __init__(self, types: Mapping[str, T.DataType], plain: Mapping[str, str], type: str) -> None:
         self._types = types
         self._plain = plain
-        self._type = type
+        self.type = type
         self._columns: dict[str, Column] = {}
 
     def _found(self, name: str) -> Column:
@@ -68,12 +68,9 @@ class SparkConditions(Translation[Column]):
 
     def _not_true(self, condition: Condition) -> Column:
         if isinstance(condition, TypeTest):
-            column = self._found(self._type)
+            column = self._found(self.type)
             return (column != encodable(condition.type)) | column.isNull()
         return ~F.coalesce(self._leaf(condition), F.lit(False))
-
-    def _of_type(self, name: str) -> Column:
-        return self._comparison(Operator.EQ, Attribute(None, self._type), Literal(name))
 
     # -- values
 
@@ -101,7 +98,7 @@ class SparkConditions(Translation[Column]):
         raise UndecidedError
 
     def _column(self, name: str) -> str:
-        return self._type if name == "type" and name not in self._types else name
+        return self.type if name == "type" and name not in self._types else name
 
     def _attribute(self, name: str) -> tuple[Column, int]:
         name = self._column(name)
