@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from cerflow.cli import ended_by_signals
 from cerflow.cli.app import app
 from cerflow.cli.options import bytes_of
 from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
 from cerflow.cli.output.reporting import RunSummary
-from cerflow.cli.signals import ended_by_signals
 from cerflow.engine.kernels.base import library
 from support.signals import let_programs_hear
 

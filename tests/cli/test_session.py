@@ -40,7 +40,7 @@ def test_a_signal_while_spark_starts_java_ends_java(tmp_path):
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     code = (
-        "from cerflow.cli.signals import ended_by_signals\n"
+        "from cerflow.cli import ended_by_signals\n"
         "from cerflow.cli.spark.session import spark_session\n"
         "with ended_by_signals(), spark_session('local[1]', []): pass"
     )

@@ -5,11 +5,53 @@ Matches go to files or standard output, messages to standard error. Nothing in c
 
 from __future__ import annotations
 
+import logging
+import signal
 import time
-
-from cerflow.cli.signals import ended_by_signals
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
 __all__ = ["main"]
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal that ends the command."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let signals end the block as `Interrupted`, and the process with 128 and the number of the first one.
+
+    So it ends whatever becomes of the exception: libraries turn it into others, or pass over it.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> NoReturn:
+        received.append(number)
+        # Otherwise libraries would log the work that the exception interrupts.
+        logging.disable()
+        raise Interrupted(number)
+
+    ending = [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]
+    heeded = {number for number in ending if signal.getsignal(number) != signal.SIG_IGN}  # it is under nohup
+    for number in heeded:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    except BaseException:
+        if not received:
+            raise
+    finally:
+        for number in heeded:
+            # There is nothing left to be removed.
+            signal.signal(number, signal.SIG_DFL)
+    if received:
+        raise SystemExit(128 + received[0])
 
 
 def main() -> None:

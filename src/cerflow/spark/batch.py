@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from functools import partial
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -27,9 +27,7 @@ from cerflow.base.errors import (
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, is_nested
 from cerflow.base.schema import HIDDEN_TYPES, Schema
-from cerflow.base.units import TimeUnit
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
-from cerflow.engine.results.report import CountForm
 from cerflow.language.printer import show
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.connectives import TRUE
@@ -50,29 +48,20 @@ def match(
     query: Query | Program | str,
     df: DataFrame,
     *,
-    type: str | None = "type",
-    time: str | None = None,
-    time_unit: TimeUnit | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    forget: timedelta | str | None = None,
-    positions: bool = False,
     on_bad_record: Literal["fail", "skip"] = "fail",
-    counts: CountForm = "decimal",
-    flat: bool = False,
-    max_matches: int | None = None,
-    until: Any = None,
     delay: timedelta | str | None = None,
     buckets: int = 16,
     late: LatePolicy = "drop",
     ahead: timedelta | str | None = AHEAD,
-    constant_type: str | None = None,
+    **arguments: Unpack[PlanArguments],
 ) -> DataFrame:
     """The matches of a query in a DataFrame of events, as a DataFrame with the result schema.
 
-    The arguments mean what they mean to `cerflow.Query.match`. Events are ordered by ``time``, ties by ``sequence`` and
-    then by their position in the DataFrame (partition, and row within it); without a time by the latter alone, so the
-    DataFrame must come from a source that keeps an order, as files do.
+    The other arguments mean what they mean to `cerflow.Query.match`: ``type``, ``time``, ``time_unit``, ``sequence``,
+    ``stream``, ``forget``, ``constant_type``, ``positions`` (default: False), ``counts``, ``flat``, ``max_matches`` and
+    ``until``. Events are ordered by ``time``, ties by ``sequence`` and then by their position in the DataFrame
+    (partition, and row within it); without a time by the latter alone, so the DataFrame must come from a source that
+    keeps an order, as files do.
 
     Queries whose matches a window bounds run in slices of time that overlap by the window, if the input is large.
     Other queries with PARTITION BY run in parallel by key, and the rest in one task that sees all events; `explain`
@@ -109,28 +98,9 @@ def match(
     Raises `QuerySyntaxError` and `QueryError` for a query that is wrong or does not fit the columns, `InputError` for
     missing columns, and `UnsupportedQueryError` for a query that cannot be evaluated; all of them here, before any job.
     """
-    arguments: PlanArguments = {
-        "type": type,
-        "time": time,
-        "time_unit": time_unit,
-        "sequence": sequence,
-        "stream": stream,
-        "forget": forget,
-        "constant_type": constant_type,
-        "positions": positions,
-        "counts": counts,
-        "flat": flat,
-        "max_matches": max_matches,
-        "until": until,
-    }
     df, arguments = completed(df, query, **arguments)
     if isinstance(df, DataFrame) and df.isStreaming:
-        if max_matches is not None:
-            raise ArgumentError(
-                "max_matches is for batches: a stream has no end; LIMIT n bounds the matches of each event"
-            )
-        if until is not None:
-            raise ArgumentError("until is for batches: in a stream the watermark shows that deadlines have passed")
+        refuse_bounds(arguments)
         plan = plan_of(query, df, on_bad_record, **arguments)
         skip = on_bad_record == "skip"
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
@@ -208,6 +178,14 @@ def completed(
             known.type, only if known.typed_by is None else df[in_backticks(known.typed_by)].cast("string")
         )
     return df, {**arguments, "type": known.type}
+
+
+def refuse_bounds(arguments: PlanArguments) -> None:
+    """Raise `ArgumentError` for bounds of a batch, which a stream cannot have."""
+    if arguments.get("max_matches") is not None:
+        raise ArgumentError("max_matches is for batches: a stream has no end; LIMIT n bounds the matches of each event")
+    if arguments.get("until") is not None:
+        raise ArgumentError("until is for batches: in a stream the watermark shows that deadlines have passed")
 
 
 def _prepared(

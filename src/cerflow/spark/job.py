@@ -16,11 +16,9 @@ from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError, UnsupportedQueryError, one_of
 from cerflow.base.schema import Schema
-from cerflow.base.units import TimeUnit
-from cerflow.engine.results.report import CountForm
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
-from cerflow.spark.batch import bad_records, completed, match, plan_of
+from cerflow.spark.batch import bad_records, completed, match, plan_of, refuse_bounds
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames import output as writing
 from cerflow.spark.frames.events import EventColumns
@@ -198,16 +196,7 @@ def stream(
     idle_timeout: timedelta | str | None = None,
     state_limit: int | None = None,
     ahead: timedelta | str | None = matching.AHEAD,
-    type: str | None = "type",
-    time: str | None = None,
-    time_unit: TimeUnit | None = None,
-    sequence: str | None = None,
-    stream: str | None = None,
-    forget: timedelta | str | None = None,
-    positions: bool = False,
-    counts: CountForm = "decimal",
-    flat: bool = False,
-    constant_type: str | None = None,
+    **arguments: Unpack[PlanArguments],
 ) -> RunningStream:
     """Start a query on a streaming DataFrame that writes its matches; see `match` for the other arguments.
 
@@ -234,18 +223,7 @@ def stream(
     if available_now and trigger is not None:
         raise ArgumentError("trigger is the time between micro-batches of a continuous stream; available_now ends it")
     output_ = _checked_output(output, format, options, dead_letter, on_bad_record, late)
-    arguments: PlanArguments = {
-        "type": type,
-        "time": time,
-        "time_unit": time_unit,
-        "sequence": sequence,
-        "stream": stream,
-        "forget": forget,
-        "constant_type": constant_type,
-        "positions": positions,
-        "counts": counts,
-        "flat": flat,
-    }
+    refuse_bounds(arguments)
     df, arguments = completed(df, query, **arguments)
     if not isinstance(df, DataFrame) or not df.isStreaming:
         raise InputError("stream needs a streaming DataFrame, of spark.readStream; cerflow.spark.run takes others")

@@ -186,16 +186,12 @@ class _Orders:
 
     def first(self, number: int) -> _Orders:
         """The first ``number`` orders, with the programs that lie within them."""
-        return _Orders(
-            self.flurry[:number],
-            self.company[:number],
-            self.buy[:number],
-            self.block[:number],
-            self.fills[:number],
-            self.gap[:number],
+        within = {name: values[:number] for name, values in vars(self).items()}
+        within["baskets"], within["rallies"] = (
             self.baskets[self.baskets < number],
             self.rallies[self.rallies[:, 1] < number],
         )
+        return _Orders(**within)
 
 
 def _orders(random: np.random.Generator, events: int) -> _Orders:

@@ -18,7 +18,7 @@ from typing import Any
 import typer
 
 from cerflow.base.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
-from cerflow.cli.signals import Interrupted
+from cerflow.cli import Interrupted
 
 
 @dataclass(frozen=True)

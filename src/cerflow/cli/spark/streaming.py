@@ -90,12 +90,14 @@ def _started(
     query: Query | Program, events: StreamOptions, options: ProgressOptions, spark: SparkSession
 ) -> RunningStream:
     from cerflow.spark import stream
+    from cerflow.spark.frames.plan import PlanArguments
     from cerflow.spark.streaming.checkpoint import Checkpoint
 
     frame, sequence = _input(query, events, options, spark, Checkpoint(spark, str(options.checkpoint)))
     # Options are called as the arguments.
     given = vars(events) | vars(options) | {"sequence": events.sequence or sequence}
-    arguments = {name: given[name] for name in signature(stream).parameters if name in given}
+    names = {*signature(stream).parameters, *PlanArguments.__annotations__}
+    arguments = {name: value for name, value in given.items() if name in names}
     topic = _KAFKA.fullmatch(options.output)
     if topic is not None:
         arguments |= {
