@@ -8,9 +8,9 @@ import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
-from cerflow.cli import choosing
 from cerflow.cli.app import app
-from cerflow.cli.choosing import available_memory, choose_runner, memory_needed
+from cerflow.cli.spark import session as choosing
+from cerflow.cli.spark.session import available_memory, choose_runner, memory_needed
 from cerflow.files.sources import InputFormat, parse_source
 
 

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from cerflow.cli import ended_by_signals
 from cerflow.cli.app import app
 from cerflow.cli.options import bytes_of
-from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read
-from cerflow.cli.output.reporting import RunSummary
+from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, bytes_read
 from cerflow.engine.kernels.base import library
 from support.signals import let_programs_hear
 

@@ -13,8 +13,7 @@ from cerflow.base import limits
 from cerflow.base.errors import counted, visible
 from cerflow.cli import options as o
 from cerflow.cli.options import about, in_groups, time_limit, usage
-from cerflow.cli.output.progress import PhaseTimer, compile_kernels, progress
-from cerflow.cli.output.reporting import errors_reported, note, warn
+from cerflow.cli.output.reporting import PhaseTimer, compile_kernels, errors_reported, note, progress, warn
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.stream_command import stream
 from cerflow.files.sources import InputFormat
@@ -65,8 +64,8 @@ def run(
 ) -> None:
     """Write the matches of a query in the events of the inputs."""
     watch = PhaseTimer(context.obj)
-    from cerflow.cli.choosing import Choice, choose_runner
     from cerflow.cli.commands.request import Request, load_query
+    from cerflow.cli.spark.session import Choice, choose_runner
 
     if not inputs.inputs:
         usage("name the events to read with --input PATH", "--input")

@@ -8,8 +8,7 @@ from typing import Literal
 import typer
 
 from cerflow.cli import options as o
-from cerflow.cli.output.progress import PhaseTimer
-from cerflow.cli.output.reporting import errors_reported
+from cerflow.cli.output.reporting import PhaseTimer, errors_reported
 from cerflow.files.sources import InputFormat
 
 

@@ -52,7 +52,18 @@ def read_blocks(
     path = content.path
     partitions = {} if path is None else partition_values(source, path)
     with reading(content.name, source.format):
-        for block in _blocks(source, content, as_text, only):
+        if source.format is InputFormat.CSV:
+            found = csv_blocks(content, source.encoding)
+        elif source.format is InputFormat.JSON:
+            found = json_blocks(content, source.encoding, as_text)
+        else:
+            schema, number, read = _opened(
+                source, pa.BufferReader(b"".join(content.data)) if path is None else str(path)
+            )
+            names = None if only is None else [field.name for field in schema if only(field)]
+            whole = read(range(content.begin, number if content.end is None else content.end), names)
+            found = iter([raw.Block(whole, np.arange(len(whole)))])
+        for block in found:
             table = block.table
             for column, value in partitions.items():
                 table = table.append_column(column, pa.repeat(pa.scalar(value, pa.string()), len(table)))
@@ -79,22 +90,6 @@ def reading(name: object, kind: InputFormat) -> Iterator[None]:
         # Arrow's messages may run over several lines, the first says it.
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"cannot read {name} as {kind.value}: {first}") from error
-
-
-def _blocks(
-    source: Source, content: raw.FilePart, as_text: Collection[str], only: Callable[[pa.Field], bool] | None
-) -> Iterator[raw.Block]:
-    if source.format is InputFormat.CSV:
-        yield from csv_blocks(content, source.encoding)
-    elif source.format is InputFormat.JSON:
-        yield from json_blocks(content, source.encoding, as_text)
-    else:
-        schema, number, read = _opened(
-            source, pa.BufferReader(b"".join(content.data)) if content.path is None else str(content.path)
-        )
-        names = None if only is None else [field.name for field in schema if only(field)]
-        table = read(range(content.begin, number if content.end is None else content.end), names)
-        yield raw.Block(table, np.arange(len(table)))
 
 
 def _opened(source: Source, file: Any) -> tuple[pa.Schema, int, Callable[[range, list[str] | None], pa.Table]]:

@@ -331,7 +331,11 @@ class InputPlan:
                 found = plain if plain is not None and plain.type == target else converted(one_array(values), target)
             columns[name] = found
             if found.null_count > values.null_count:
-                wanted, remedy = self._wanted(column), self.remedy.format(column=column)
+                wanted, remedy = "a number", self.remedy.format(column=column)
+                if column in self.one.events.column_types or self.remedy:
+                    wanted = called(self.types[column])
+                elif self.columns.use(name) == "time":
+                    wanted = "a time"
                 for place in _places(pc.and_(values.is_valid(), found.is_null())):
                     if place not in block.spoilt:
                         value = plain_text(one_array(values.slice(place, 1)))[0].as_py()
@@ -365,12 +369,6 @@ class InputPlan:
             known = column in original.column_names
             refused.append(plain_text(one_array(original.column(column)).take(taken)) if known else [None] * len(bad))
         return SplitRows(table, numbers + offset, pa.table(refused, schema=self.refused))
-
-    def _wanted(self, column: str) -> str:
-        """The type that the values of a column must have, in words."""
-        if column in self.one.events.column_types or self.remedy:
-            return called(self.types[column])
-        return "a time" if self.columns.use(self.names[column]) == "time" else "a number"
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:

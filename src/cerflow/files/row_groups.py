@@ -16,7 +16,7 @@ from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers, one_array, pushed_together
 from cerflow.base.errors import InputError
-from cerflow.engine.slices.by_keys import Key, Keys
+from cerflow.engine.slices.by_keys import Key
 from cerflow.engine.slices.by_row_groups import RowGroup, extremes_of, is_orderly, keys_of
 from cerflow.files.blocks import reading
 from cerflow.files.column_types import Look
@@ -190,8 +190,12 @@ class OrderedGroups:
         given = [column for column, name in self.plan.names.items() if name in names]
         time = self.plan.columns.time
         first = 0
+
+        def size(group: RowGroup) -> tuple[int, int]:
+            return group.rows, self.files[group.file].metadata.row_group(group.index).total_byte_size
+
         by_file = groupby(self.groups, lambda group: group.file)
-        for file, groups in ((file, groups) for file, some in by_file for groups in pushed_together(some, self._size)):
+        for file, groups in ((file, groups) for file, some in by_file for groups in pushed_together(some, size)):
             numbers, path = [group.index for group in groups], self.plan.one.events.files[file]
             with reading(path, InputFormat.PARQUET):
                 table = self.files[file].read_row_groups(numbers, columns=given)
@@ -207,15 +211,7 @@ class OrderedGroups:
                             f"the statistics of '{time}' in row group {group.index} of {path} are wrong; "
                             "write the file again"
                         )
-                part = _sorted(part, keys)
+                if not (keys[1:] >= keys[:-1]).all():
+                    order = np.argsort(keys, kind="stable")
+                    part = SplitRows(part.table.take(array_of_numbers(order)), part.rows[order], part.refused)
             yield part
-
-    def _size(self, group: RowGroup) -> tuple[int, int]:
-        return group.rows, self.files[group.file].metadata.row_group(group.index).total_byte_size
-
-
-def _sorted(part: SplitRows, keys: Keys) -> SplitRows:
-    if (keys[1:] >= keys[:-1]).all():
-        return part
-    order = np.argsort(keys, kind="stable")
-    return SplitRows(part.table.take(array_of_numbers(order)), part.rows[order], part.refused)

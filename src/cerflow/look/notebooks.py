@@ -20,7 +20,7 @@ from cerflow.base import limits
 from cerflow.base.errors import CerflowError, counted, nearest
 from cerflow.base.event_tables import to_table
 from cerflow.base.units import TimeUnit
-from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels, progress
+from cerflow.cli.output.reporting import PhaseTimer, Progress, compile_kernels, progress
 from cerflow.engine.matches.matches import Matches
 from cerflow.files.reading import read_events
 from cerflow.files.sources import InputFormat, named_path

@@ -14,8 +14,8 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.engine.pushdown.arrow import ArrowTranslation, arrow_filter
 from cerflow.engine.pushdown.relevance import plainly, relevant_events
+from cerflow.engine.pushdown.translation import ArrowTranslation, arrow_filter
 from cerflow.language.condition import (
     Attribute,
     Comparison,

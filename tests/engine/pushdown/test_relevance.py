@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.base.schema import Schema
-from cerflow.engine.pushdown.arrow import arrow_filter
 from cerflow.engine.pushdown.relevance import or_invalid, relevant_events, types_named
+from cerflow.engine.pushdown.translation import arrow_filter
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import TRUE
 from support.conformance import COLUMNS, table_of

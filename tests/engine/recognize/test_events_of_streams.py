@@ -7,8 +7,8 @@ import pytest
 
 import cerflow
 from cerflow.base.schema import Schema
-from cerflow.engine.pushdown.arrow import arrow_filter
 from cerflow.engine.pushdown.relevance import relevant_events
+from cerflow.engine.pushdown.translation import arrow_filter
 from cerflow.language.printer import show
 from support.runners import RUNNERS, bag, semantics
 

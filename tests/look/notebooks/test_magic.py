@@ -9,7 +9,7 @@ from rich.console import Console
 
 import cerflow
 from cerflow.base import limits
-from cerflow.cli.output.progress import Progress
+from cerflow.cli.output.reporting import Progress
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from support.pictures import read_svg
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -21,8 +20,7 @@ from cerflow.base.nested import root_of
 from cerflow.base.schema import Schema
 from cerflow.cli.commands.checking import warn_of_types
 from cerflow.cli.commands.request import Request
-from cerflow.cli.output.progress import PhaseTimer, Progress, bytes_read, compile_kernels
-from cerflow.cli.output.reporting import RunSummary, warn, width_of
+from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, bytes_read, compile_kernels, warn, width_of
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
 from cerflow.cli.output.writing import Sink
 from cerflow.engine.evaluate.measures import typed_time
@@ -94,9 +92,14 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
         volume.look_at_room(sink, batch.num_rows, written)
         show(f"recognising, {written:,} matches")
 
-    with _rows_of_the_input(found.rows):
+    try:
         # Dead letters are written before the matches get their name: matches that exist always have complete ones.
         written = request.write(volume.batches(), found.shown, watch, look, bad_records.write)
+    except BadRecordError as error:
+        if found.rows is None or not isinstance(error.row, int):
+            raise
+        # The numbers of the input count also rows that could not be read.
+        raise BadRecordError(int(found.rows[error.row]), error.reason) from error
     valid = found.count - (bad_records.count - before)
     return RunSummary(valid, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
 
@@ -228,17 +231,6 @@ def _over_time(events: pa.Table, schema: Schema) -> MatchesOverTime:
     if schema.time is None:
         return MatchesOverTime(pa.chunked_array([pa.array([0, max(0, len(events) - 1)])]), None, stretches)
     return MatchesOverTime(events.column(schema.time), schema.time_unit or "ms", stretches)
-
-
-@contextmanager
-def _rows_of_the_input(rows: Ints | None) -> Iterator[None]:
-    """Make errors name rows of the input; their numbers count also rows that could not be read."""
-    try:
-        yield
-    except BadRecordError as error:
-        if rows is None or not isinstance(error.row, int):
-            raise
-        raise BadRecordError(int(rows[error.row]), error.reason) from error
 
 
 class _Volume:

@@ -20,8 +20,7 @@ from cerflow.base.array_types import Ints
 from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.units import TimeUnit
 from cerflow.cli import options as o
-from cerflow.cli.output.progress import PhaseTimer
-from cerflow.cli.output.reporting import warn
+from cerflow.cli.output.reporting import PhaseTimer, warn
 from cerflow.cli.output.targets import STANDARD_OUTPUT, check_writable, refuse_clashes
 from cerflow.cli.output.writing import OutputFormat, Sink, open_sink, output_format_of, write_table
 from cerflow.engine.results.report import CountForm

@@ -9,8 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 from cerflow.api.query import Language
-from cerflow.cli.examples.sensors import farm_readings, sensors
-from cerflow.cli.examples.smart_homes import smart_homes
+from cerflow.cli.examples.readings import farm_readings, sensors, smart_homes
 from cerflow.cli.examples.stocks import stocks
 from cerflow.cli.examples.taxis import taxis
 

@@ -24,8 +24,7 @@ from cerflow.api.query import parse
 from cerflow.cli.commands.request import Request
 from cerflow.cli.examples import query_text, stocks
 from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions, Setting, SparkOptions
-from cerflow.cli.output.progress import PhaseTimer, progress
-from cerflow.cli.output.reporting import RunSummary, errors_reported
+from cerflow.cli.output.reporting import PhaseTimer, RunSummary, errors_reported, progress
 from cerflow.cli.spark.runner import run_on_spark
 
 _SHOWN = 5

@@ -20,7 +20,7 @@ from rich.console import Console
 from cerflow.api.query import parse
 from cerflow.cli.examples import query_text, stocks
 from cerflow.cli.examples.demo import exit_code_of, settings_in
-from cerflow.cli.output.progress import PhaseTimer, compile_kernels
+from cerflow.cli.output.reporting import PhaseTimer, compile_kernels
 from cerflow.cli.spark.session import spark_session
 from cerflow.cli.spark.streaming import follow
 

@@ -106,7 +106,9 @@ class Sink:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write the rows of a batch."""
-        self._put(_json_lines(batch))
+        lines = _joined(_known(_json_texts(batch.to_struct_array())), "\n")
+        end = int(np.frombuffer(lines.buffers()[1], np.int64)[len(lines)])
+        self._put(memoryview(lines.buffers()[2])[:end])
 
     def close(self) -> None:
         """Write all that is held back."""
@@ -188,12 +190,6 @@ class _Orc(_Columnar):
 _SINKS = {OutputFormat.JSONL: Sink, OutputFormat.CSV: _Csv, OutputFormat.PARQUET: _Columnar, OutputFormat.ORC: _Orc}
 
 
-def _json_lines(batch: pa.RecordBatch) -> memoryview:
-    lines = _joined(_known(_json_texts(batch.to_struct_array())), "\n")
-    end = int(np.frombuffer(lines.buffers()[1], np.int64)[len(lines)])
-    return memoryview(lines.buffers()[2])[:end]
-
-
 def _json_texts(column: pa.Array) -> pa.Array:
     """The values in JSON, null where they are null."""
     kind = column.type
@@ -202,7 +198,11 @@ def _json_texts(column: pa.Array) -> pa.Array:
         # Where the whole is null, its fields may be anything.
         texts_of_fields = map(_known, map(_json_texts, column.flatten()))
         parts = [(f"{', ' * (k > 0)}{name}: ", texts) for k, (name, texts) in enumerate(zip(names, texts_of_fields))]
-        texts = _joined("{", *(part for pair in parts for part in pair), "}") if parts else _repeated("{}", column)
+        texts = (
+            _joined("{", *(part for pair in parts for part in pair), "}")
+            if parts
+            else pa.repeat(_texts(["{}"])[0], len(column))
+        )
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         ends = numbers_of(column.offsets).astype(np.int64)
         values = _known(_json_texts(column.values[ends[0] : ends[-1]]))
@@ -258,10 +258,6 @@ def _joined(*parts: pa.Array | str) -> pa.Array:
     return pc.binary_join_element_wise(*given)
 
 
-def _repeated(text: str, column: pa.Array) -> pa.Array:
-    return pa.repeat(_texts([text])[0], len(column))
-
-
 def _json(value: Any) -> str:
     try:
         text = _ENCODER.encode(value)
@@ -294,7 +290,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, Decimal):
-        return _number(value)
+        if value == value.to_integral_value():
+            return int(value)
+        # A text with a mark where Python has no number with these digits.
+        return float(value) if Decimal(repr(float(value))) == value else f"{_MARK}{value:f}"
     return str(value)
 
 
@@ -318,10 +317,3 @@ def _duration(value: timedelta) -> str:
     clock = "".join(f"{amount}{unit}" for amount, unit in ((hours, "H"), (minutes, "M")) if amount)
     clock += f"{seconds}{rest}S" if seconds or rest or not (days or clock) else ""
     return "-" * (value < timedelta(0)) + "P" + f"{days}D" * bool(days) + ("T" + clock) * bool(clock)
-
-
-def _number(value: Decimal) -> int | float | str:
-    """A decimal as the number with its digits; a text with a mark where Python has no such number."""
-    if value == value.to_integral_value():
-        return int(value)
-    return float(value) if Decimal(repr(float(value))) == value else f"{_MARK}{value:f}"

@@ -26,8 +26,7 @@ from cerflow.base.schema import ValueKind
 from cerflow.cli.commands.checking import warn_of_types
 from cerflow.cli.commands.request import Inputs, Request
 from cerflow.cli.options import OutputOptions, SparkOptions
-from cerflow.cli.output.progress import PhaseTimer, Progress, compile_kernels
-from cerflow.cli.output.reporting import RunSummary, warn
+from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, compile_kernels, warn
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
@@ -54,6 +53,7 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
     with _in_files(request.inputs) as inputs, spark_session(options.master, options.conf or ()) as spark:
         # These need PySpark, which the session has checked.
         from cerflow.cli.spark.reading import read_frame
+        from cerflow.spark import match
 
         watch.done("starting")
         if request.output.directory and _is_left_alone(spark, request.output):
@@ -71,7 +71,16 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
             for remark in events.remarks:
                 warn(remark)
             valid = _refuse(events, query, request)
-            result = _matched(request, inputs, events)
+            result = match(
+                query,
+                events.events,
+                positions=request.options.positions,
+                max_matches=request.options.max_matches,
+                until=typed_time(request.until, events.schema.columns, events.schema.time),
+                sequence=inputs.columns.sequence,
+                **request.form,
+                **inputs.columns.of_events(events.stream),
+            )
             show("recognising")
         watch.done("reading")
         written = _write(request, spark, result if found is None else found, show, watch)
@@ -119,22 +128,6 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     # Write them before the matches: then matches that exist always have complete dead letters.
     bad_records.write()
     return events.rows - refused
-
-
-def _matched(request: Request, inputs: Inputs, events: SparkEvents) -> DataFrame:
-    from cerflow.spark import match
-
-    return match(
-        request.query,
-        events.events,
-        positions=request.options.positions,
-        on_bad_record="fail",
-        **request.form,
-        max_matches=request.options.max_matches,
-        until=typed_time(request.until, events.schema.columns, events.schema.time),
-        **inputs.columns.of_events(events.stream),
-        sequence=inputs.columns.sequence,
-    )
 
 
 def _write(

@@ -20,8 +20,7 @@ import typer
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
 from cerflow.base.errors import InputError, counted
-from cerflow.cli.output.progress import PhaseTimer, compile_kernels
-from cerflow.cli.output.reporting import note
+from cerflow.cli.output.reporting import PhaseTimer, compile_kernels, note
 from cerflow.cli.spark.session import spark_session
 from cerflow.logic.analysis.columns import usage_of
 

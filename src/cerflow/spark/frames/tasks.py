@@ -133,7 +133,8 @@ def recognizers_of(recognition: Recognition) -> Callable[[bytes | None], Recogni
     """
     prepare_worker()
     schema = recognition.schema
-    predicates = () if recognition.predicates is None else _unpacked(recognition.predicates)
+    packed = recognition.predicates
+    predicates: tuple[Predicate, ...] = () if packed is None else cloudpickle.loads(packed)
     with using(predicates):
         query = read_query(recognition.query, recognition.language)
     precomputed = None
@@ -186,13 +187,6 @@ def pack(query: Query | Program) -> bytes | None:
             hint="A predicate must not hold on to open files, locks or connections.",
         ) from error
     return packed
-
-
-@lru_cache(maxsize=64)
-def _unpacked(packed: bytes) -> tuple[Predicate, ...]:
-    """The predicates in bytes; unpacked once per process and query, or each task would compile them."""
-    predicates: tuple[Predicate, ...] = cloudpickle.loads(packed)
-    return predicates
 
 
 def as_larger_tables(batches: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.Table]:

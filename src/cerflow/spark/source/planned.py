@@ -28,8 +28,8 @@ from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.base.units import TimeUnit
 from cerflow.engine.evaluate.measures import duration_in_units, first_inside, typed_time
-from cerflow.engine.pushdown.arrow import arrow_filter
 from cerflow.engine.pushdown.relevance import types_named
+from cerflow.engine.pushdown.translation import arrow_filter
 from cerflow.engine.results.report import CountForm
 from cerflow.engine.slices import by_row_groups
 from cerflow.engine.slices.by_keys import Lookback, first_in_count
