@@ -114,7 +114,11 @@ def own_error(error: BaseException | str) -> CerflowError | None:
 def as_cerflow_error(error: BaseException | str) -> CerflowError:
     """The error of cerflow that made Spark fail, or else an `InputError` with all that Spark says, and remedies."""
     own = own_error(error)
-    return InputError(f"Spark failed: {_said(error)}") if own is None else own
+    if own is not None:
+        return own
+    text = "\n".join(messages(error)) or f"its only message is {type(error).__name__}"
+    remedies = [remedy for symptom, remedy in _REMEDIES if symptom.search(text)]
+    return InputError("\n".join([f"Spark failed: {text}", *remedies]))
 
 
 @contextmanager
@@ -129,11 +133,6 @@ def own_errors_raised() -> Iterator[None]:
         if own is None:
             raise
         raise own from error
-
-
-def _said(error: BaseException | str) -> str:
-    text = "\n".join(messages(error)) or f"its only message is {type(error).__name__}"
-    return "\n".join([text, *(remedy for symptom, remedy in _REMEDIES if symptom.search(text))])
 
 
 def _text(error: BaseException | str) -> str:

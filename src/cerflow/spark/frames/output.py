@@ -72,18 +72,14 @@ def check_partition_columns(frame: DataFrame, partition_by: Sequence[str]) -> No
         raise InputError("the result cannot be partitioned by all its columns: nothing would be left for the files")
 
 
-def literal_path(path: str) -> str:
-    """A path for Spark's readers, which unlike its writers read paths as patterns."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
-
-
 def exists(spark: SparkSession, path: str, format: str = "parquet") -> bool:
     """Whether there is anything at a path, on whatever file system Spark finds it, or a table of this name."""
     if _is_table(path, format):
         return spark.catalog.tableExists(path)
     try:
-        # This format takes files of any kind, and reads only their names here.
-        _ = spark.read.format("binaryFile").load(literal_path(path)).schema
+        # This format takes files of any kind, and reads only their names here; readers take paths as patterns.
+        literal = re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+        _ = spark.read.format("binaryFile").load(literal).schema
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             return False

@@ -248,14 +248,10 @@ def _of_input(condition: Condition, statement: Statement, schema: Schema) -> Con
                 case In(Attribute(None), items, False):
                     return TRUE if Literal(statement.inputs[0]) in items else FALSE
             return TRUE
-        return leaf if all(_same(name, statement.schema, schema) for name in names) else TRUE
+        # A column must have the same values in the input and in the events that the statement reads.
+        if not all(map(schema.has, names)):
+            return TRUE
+        read, own = ([some.columns.field(some.column(n)).type for n in names] for some in (statement.schema, schema))
+        return leaf if read == own else TRUE
 
     return substituted(condition, known)
-
-
-def _same(name: str, read: Schema, schema: Schema) -> bool:
-    """Whether a column has the same value in the input and in the events that a statement reads."""
-    if not schema.has(name):
-        return False
-    one, other = (some.columns.field(some.column(name)).type for some in (read, schema))
-    return bool(one == other)

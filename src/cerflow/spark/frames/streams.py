@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
 
 import pyarrow as pa
@@ -36,46 +36,18 @@ def streams(
         match(query, both.events, **both.roles)
     """
     common = stream_inputs.common_roles(inputs, type=type, time=time, time_unit=time_unit, sequence=sequence)
-    frames = []
+    frames: dict[str, DataFrame] = {}
     for name, one in inputs.items():
         frame = one.events
         if one.constant_type is not None:
             # Spark looks up names without regard to case, so there may be such a column; a selection adds another.
             frame = frame.select("*", F.lit(one.constant_type))
         frame = frame.toDF(*stream_inputs.column_names(one.events.columns, one, common, name))
-        frames.append((name, frame_in_common_unit(frame, one.time_unit or time_unit, common)))
-    stream_inputs.refuse_partly_typed(((name, frame.columns) for name, frame in frames), common["type"])
-    stream = stream_inputs.free_name(stream, [column for _, frame in frames for column in frame.columns])
-    told_apart = [(name, frame.select("*", F.lit(name).alias(stream))) for name, frame in frames]
-    return Streams(union_frames(told_apart, last=stream), {**common, "stream": stream})
-
-
-def frame_in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
-    """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
-    ratio = stream_inputs.ratio_of_units(unit, common, frame.columns)
-    if ratio == 1:
-        return frame
-    kind = kind_of(arrow_schema(frame).field(common["time"]).type)
-    if not kind.numeric:
-        return frame
-    # Inside, columns are distinguished by plain names: those that differ in case only are different here.
-    plain = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
-    time = f"c{frame.columns.index(common['time'])}"
-    value = F.col(time).cast(LongType() if kind is ValueKind.INTEGER else DoubleType()) * F.lit(ratio)
-    return plain.withColumn(time, value).toDF(*frame.columns)
-
-
-def union_frames(frames: Sequence[tuple[str, DataFrame]], last: str | None = None) -> DataFrame:
-    """The rows of all frames one after the other, in columns that hold the values of each.
-
-    The columns stand in the order in which they appear, but for the one that is to be the last. Raises `InputError`,
-    which calls the frames by the names given, for columns whose types do not fit together.
-    """
-    types = _common_types(frames)
-    if last is not None:
-        types[last] = types.pop(last)
-    parts = []
-    for _, frame in frames:
+        frames[name] = _in_common_unit(frame, one.time_unit or time_unit, common)
+    stream_inputs.refuse_partly_typed(((name, frame.columns) for name, frame in frames.items()), common["type"])
+    stream = stream_inputs.free_name(stream, [column for frame in frames.values() for column in frame.columns])
+    parts, types = [], _common_types(frames)
+    for name, frame in frames.items():
         own = {field.name: (f"c{k}", field.dataType) for k, field in enumerate(frame.schema.fields)}
         columns = []
         for column, wanted in types.items():
@@ -83,19 +55,36 @@ def union_frames(frames: Sequence[tuple[str, DataFrame]], last: str | None = Non
             value = F.lit(None) if place is None else F.col(place)
             same = found is not None and found.simpleString() == wanted.simpleString()
             columns.append((value if same else value.cast(wanted)).alias(column))
-        # Inside, columns are distinguished by plain names: those that differ in case only are different here.
-        parts.append(frame.toDF(*[f"c{k}" for k in range(len(frame.columns))]).select(*columns))
-    return reduce(DataFrame.union, parts)
+        parts.append(_with_plain_names(frame).select(*columns, F.lit(name).alias(stream)))
+    return Streams(reduce(DataFrame.union, parts), {**common, "stream": stream})
 
 
-def _common_types(frames: Sequence[tuple[str, DataFrame]]) -> dict[str, DataType]:
+def _with_plain_names(frame: DataFrame) -> DataFrame:
+    # Names that differ in case only are different here.
+    return frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
+
+
+def _in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> DataFrame:
+    """The events of an input with its times, which count ``unit``, in the unit of all inputs."""
+    ratio = stream_inputs.ratio_of_units(unit, common, frame.columns)
+    if ratio == 1:
+        return frame
+    kind = kind_of(arrow_schema(frame).field(common["time"]).type)
+    if not kind.numeric:
+        return frame
+    time = f"c{frame.columns.index(common['time'])}"
+    value = F.col(time).cast(LongType() if kind is ValueKind.INTEGER else DoubleType()) * F.lit(ratio)
+    return _with_plain_names(frame).withColumn(time, value).toDF(*frame.columns)
+
+
+def _common_types(frames: Mapping[str, DataFrame]) -> dict[str, DataType]:
     found: dict[str, list[DataType]] = {}
-    for _, frame in frames:
+    for frame in frames.values():
         for field in frame.schema.fields:
             found.setdefault(field.name, []).append(field.dataType)
     different = {name for name, types in found.items() if len({t.simpleString() for t in types}) > 1}
     schemas = []
-    for name, frame in frames:
+    for name, frame in frames.items():
         schema = arrow_schema(frame)
         mixed = [field for field in schema if field.name in different]
         refuse_untransferable(frame, schema, [field.name for field in mixed])

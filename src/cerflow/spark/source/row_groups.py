@@ -177,8 +177,10 @@ class RowGroupReader:
             wanted = wanted & (keys < self.stop)
         if own is not None:
             wanted = wanted & own
-        rows = np.flatnonzero(wanted)
-        if not len(rows) or not self._has_relevant(head.column(self.scan.type)):
+        rows, types = np.flatnonzero(wanted), self.scan.types
+        # The dictionary of a group has its types only.
+        there = head.column(self.scan.type).dictionary
+        if not len(rows) or (types is not None and not pc.is_in(there, array_of_texts(types)).true_count):
             return
         read = keys[rows] if len(rows) < group.rows else keys
         if (read[1:] >= read[:-1]).all():
@@ -187,11 +189,6 @@ class RowGroupReader:
             order = rows[np.argsort(read, kind="stable")]
             whole = self._batch(head, self._read(group, file, self._body))
             yield OrderedBatch(group.place, keys[order], whole.take(array_of_numbers(order)), last=True)
-
-    def _has_relevant(self, types: pa.Array) -> bool:
-        """Whether there are events of a relevant type; the dictionary of a group has its types only."""
-        wanted = self.scan.types
-        return wanted is None or pc.is_in(types.dictionary, value_set=array_of_texts(wanted)).true_count > 0
 
     def _streamed(
         self, group: RowGroup, file: pq.ParquetFile, head: pa.RecordBatch, keys: Keys, rows: Ints

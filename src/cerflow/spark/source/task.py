@@ -52,7 +52,12 @@ class InOrder:
             for piece in self.reader.pieces(group):
                 self._waiting.append(piece)
                 yield from self._ready(edge, ties)
-                self._check_room()
+                waiting = sum(len(some.keys) for some in self._waiting)
+                if waiting > self.most_waiting:
+                    raise InputError(
+                        f"{waiting:,} events overlap in '{self.scan.leading}', too many to be sorted in a task; "
+                        "write the files in that order, or let cerflow.spark.match sort them"
+                    )
         yield from self._taken(None, ties=True)
 
     def _edges(self) -> list[tuple[Key | None, bool]]:
@@ -125,14 +130,6 @@ class InOrder:
             table, keys = table.take(array_of_numbers(order)), keys[order]
         (rows,) = table.unify_dictionaries().combine_chunks().to_batches()
         return OrderedBatch(pieces[0].place, keys, rows, last=False)
-
-    def _check_room(self) -> None:
-        waiting = sum(len(piece.keys) for piece in self._waiting)
-        if waiting > self.most_waiting:
-            raise InputError(
-                f"{waiting:,} events overlap in '{self.scan.leading}', too many to be sorted in a task; "
-                "write the files in that order, or let cerflow.spark.match sort them"
-            )
 
 
 @dataclass(frozen=True)
