@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.base.errors import InputError
-from cerflow.files.column_types import look_at, merged, type_named, type_of
+from cerflow.files.column_types import Look, look_at, type_named, type_of
 from cerflow.files.conversion import converted
 
 
@@ -94,9 +94,9 @@ def test_what_follows_does_not_depend_on_the_cut():
     values = ["1"] * 300 + ["x"] + ["2.5"] * 300
     pieces = [text(*values[k : k + 50]) for k in range(0, len(values), 50)]
     looks = [look_at(piece, np.arange(len(piece)), "t.csv", "other", typed=False)[0] for piece in pieces]
-    assert type_of("v", merged(looks), "other", None) == pa.string()
-    assert type_of("v", merged(looks[:6]), "other", None) == pa.int64()
-    assert type_of("v", merged(looks[:6] + looks[-1:]), "other", None) == pa.float64()
+    assert type_of("v", sum(looks, Look()), "other", None) == pa.string()
+    assert type_of("v", sum(looks[:6], Look()), "other", None) == pa.int64()
+    assert type_of("v", sum(looks[:6] + looks[-1:], Look()), "other", None) == pa.float64()
 
 
 @pytest.mark.parametrize(

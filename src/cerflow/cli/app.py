@@ -243,20 +243,19 @@ def studio(files: FileOptions, predicates: o.PredicateOptions, place: PortOption
         for remark in session.events.remarks if session.events is not None else ():
             note(remark)
 
+        def tell(address: str) -> None:
+            typer.echo(f"cerflow studio: {address}")
+            note("Press Ctrl+C to end it.")
+
         tabs, ended = Tabs(session), session.closing.set
         serve(
             lambda tab, asked: StudioPage(tabs.of(tab, asked)),
             lambda tab: tabs.of(tab).matches_page,
             port=place.port,
             show=place.browser,
-            tell=_tell,
+            tell=tell,
             ended=ended,
         )
-
-
-def _tell(address: str) -> None:
-    typer.echo(f"cerflow studio: {address}")
-    note("Press Ctrl+C to end it.")
 
 
 @app.command()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -71,6 +69,19 @@ class Look:
             return self
         value, row, file = self.example
         return replace(self, example=(value, row + rows, file))
+
+    def __add__(self, other: Look) -> Look:
+        """The forms of the values of two pieces of a column together."""
+        nested, mixed = self.nested or other.nested, self.mixed or other.mixed
+        if self.nested is not None and other.nested is not None and self.nested != other.nested:
+            pair = [pa.schema([("", look.nested)]) for look in (self, other)]
+            try:
+                nested = _plain(pa.unify_schemas(pair, promote_options="permissive").field(0).type)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+                nested = None
+            mixed = mixed or nested is None
+        example, padded = self.example or other.example, self.padded or other.padded
+        return Look(self.values + other.values, self.forms + other.forms, nested, mixed, example, padded)
 
 
 def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool) -> tuple[Look, pa.Array | None]:
@@ -160,24 +171,6 @@ def _plain(nested: pa.DataType) -> pa.DataType | None:
         fields = [(nested.field(k).name, _plain(nested.field(k).type)) for k in range(nested.num_fields)]
         return pa.struct(fields) if fields and all(kind is not None for _, kind in fields) else None
     return nested if nested in (pa.int64(), pa.float64(), pa.bool_(), pa.string()) else None
-
-
-def merged(looks: Iterable[Look]) -> Look:
-    """The forms of the values of several pieces of a column together."""
-    return reduce(_both, looks, Look())
-
-
-def _both(a: Look, b: Look) -> Look:
-    nested, mixed = a.nested or b.nested, a.mixed or b.mixed
-    if a.nested is not None and b.nested is not None and a.nested != b.nested:
-        pair = [pa.schema([("", look.nested)]) for look in (a, b)]
-        try:
-            nested = _plain(pa.unify_schemas(pair, promote_options="permissive").field(0).type)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-            nested = None
-        mixed = mixed or nested is None
-    example, padded = a.example or b.example, a.padded or b.padded
-    return Look(a.values + b.values, a.forms + b.forms, nested, mixed, example, padded)
 
 
 def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> pa.DataType:

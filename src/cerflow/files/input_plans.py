@@ -22,7 +22,7 @@ from cerflow.base.nested import is_nested, joined, parts_of, root_of
 from cerflow.base.schema import UNTYPED, Schema
 from cerflow.base.units import TimeUnit
 from cerflow.files.blocks import read_blocks, schema_of_file
-from cerflow.files.column_types import Look, Use, called, look_at, merged, right, type_of
+from cerflow.files.column_types import Look, Use, called, look_at, right, type_of
 from cerflow.files.conversion import converted, is_text, plain_text
 from cerflow.files.raw_rows import Block, FilePart
 from cerflow.files.sources import InputFormat, Source, source_name
@@ -178,7 +178,7 @@ def survey_file(
                 found, plain = look_at(values, block.rows, content.name, use, typed=typed)
                 if plain is not None:
                     block.plain[column.name] = plain
-            looks[column.name] = merged((looks.get(column.name, Look()), found))
+            looks[column.name] = looks.get(column.name, Look()) + found
     schema = None if source.has_no_schema or not looks else block.table.schema
     return FileSurvey(content.name, looks, rows, broken, schema)
 
@@ -199,7 +199,7 @@ def survey_of_pieces(found: Sequence[FileSurvey]) -> FileSurvey:
     rows = 0
     for piece in found:
         for column, look in piece.columns.items():
-            looks[column] = merged((looks.get(column, Look()), look.behind(rows)))
+            looks[column] = looks.get(column, Look()) + look.behind(rows)
         rows += piece.rows
     return replace(found[0], columns=looks, rows=rows, broken=sum(piece.broken for piece in found))
 
@@ -266,7 +266,7 @@ class InputPlan:
         clean = not any(found.broken for found in surveys)
         rows = sum(found.rows for found in surveys)
         for column, called_now in names.items():
-            look = merged(s.columns[column] for s in surveys if column in s.columns)
+            look = sum((s.columns[column] for s in surveys if column in s.columns), Look())
             use = columns.use(called_now)
             if called_now == columns.type and declared.get(column, pa.string()) != pa.string():
                 raise InputError(f"the type column '{column}' holds text; it cannot be read as anything else")

@@ -19,8 +19,7 @@ from cerflow.base.units import DAY
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.recognize.plan import Plan
 from cerflow.spark.streaming import remembering
-from cerflow.spark.streaming.instants import BEGINNING, clock_value, instant_of
-from cerflow.spark.streaming.packing import PACKED, packed_by_bucket, unpacked_rows
+from cerflow.spark.streaming.packing import BEGINNING, PACKED, clock_value, instant_of, packed_by_bucket, unpacked_rows
 from cerflow.spark.streaming.remembering import StateHead
 from support.generators.conditions import Fragment
 from support.generators.queries import streams

@@ -10,9 +10,16 @@ import cerflow
 from cerflow.base import limits
 from cerflow.spark.frames.plan import make_plan
 from cerflow.spark.streaming import remembering
-from cerflow.spark.streaming.instants import BEGINNING
 from cerflow.spark.streaming.matching import number_of_buckets, stream_work
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, REASON, RECORD, packed_by_bucket, watermark_behind
+from cerflow.spark.streaming.packing import (
+    BEGINNING,
+    BUCKET,
+    INSTANT,
+    REASON,
+    RECORD,
+    packed_by_bucket,
+    watermark_behind,
+)
 from support.spark.results import bag
 
 END = 2**50

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -219,7 +220,11 @@ def narrowed(query: Query | Program, plan: JobPlan, types: StructType) -> tuple[
     schema = with_bits(plan.schema, pa.int64() if wide else pa.int32())
     engine = EnginePlan(query.tree, schema, transducer=transducer, precomputed=precomputed)
     needed = tuple(name for name in schema.attributes if name in engine.needs)
-    bits = _bits(precomputed, plan.schema, conditions, stream)
+    found = []
+    for number, condition in enumerate(precomputed):
+        true, false = (conditions.proposition(known) for known in _known(condition, plan.schema, stream))
+        found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast(LongType()))
+    bits = reduce(Column.bitwiseOR, found)
     bits = _checked(bits, events, [name for name in ranges.limits(plan.schema) if name not in needed])
     bits = bits.cast(LongType() if wide else IntegerType())
     # An event without a type is a bad record, even if types are not sent.
@@ -242,7 +247,8 @@ def conditions_to_precompute(
     parts = dict.fromkeys(part for test in engine.tests for part in atomic_conditions(test))
     if len(parts) > limits.NARROWED_CONDITIONS:
         return ()
-    sure = [part for part in parts if all(conditions.decides(leaf) for leaf in _leaves(part, schema, stream))]
+    leaves = {part: chain(*map(leaves_of, _known(part, schema, stream))) for part in parts}
+    sure = [part for part in parts if all(map(conditions.decides, leaves[part]))]
     if not sure:
         return ()
     saved = (
@@ -252,10 +258,6 @@ def conditions_to_precompute(
         return ()
     chosen = tuple(part for part in sure if engine.reading(part) & saved)
     return chosen if len(chosen) <= PRECOMPUTED_BITS else ()
-
-
-def _leaves(condition: Condition, schema: Schema, stream: str | None) -> list[Condition]:
-    return [leaf for known in _known(condition, schema, stream) for leaf in leaves_of(known)]
 
 
 def _known(condition: Condition, schema: Schema, stream: str | None) -> tuple[Condition, Condition]:
@@ -272,11 +274,3 @@ def _checked(bits: Column, events: EventColumns, names: Sequence[str]) -> Column
         text = F.concat(F.lit(f"{BadRecordError.__module__}.BadRecordError: row {{"), values, F.lit(f"}}: {reason}"))
         bits = F.when(bad, F.raise_error(text).cast(LongType())).otherwise(bits)
     return bits
-
-
-def _bits(precomputed: Sequence[Condition], schema: Schema, conditions: SparkConditions, stream: str | None) -> Column:
-    found = []
-    for number, condition in enumerate(precomputed):
-        true, false = (conditions.proposition(known) for known in _known(condition, schema, stream))
-        found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast(LongType()))
-    return reduce(Column.bitwiseOR, found)

@@ -193,13 +193,9 @@ def as_larger_tables(batches: Iterator[pa.RecordBatch], names: list[str]) -> Ite
     """The rows of a task under the names of the input, as larger tables."""
     for some in pushed_together(batches, lambda batch: (batch.num_rows, batch.nbytes)):
         if any(batch.num_rows for batch in some):
-            yield named(some, names)
-
-
-def named(batches: list[pa.RecordBatch], names: list[str]) -> pa.Table:
-    """The batches under the names of the input; what Spark knows of nulls in a column is not part of its schema."""
-    schema = pa.schema(zip(names, batches[0].schema.types))
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches])
+            # What Spark knows of nulls in a column is not part of the schema.
+            schema = pa.schema(zip(names, some[0].schema.types))
+            yield pa.Table.from_batches([pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in some])
 
 
 def shown_row(rows: pa.Table, names: Iterable[str]) -> str:

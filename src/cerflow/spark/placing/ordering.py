@@ -1,16 +1,25 @@
-"""The events as tasks get them: the columns needed, with plain names, in order; all, those of a key, or of slices."""
+"""The events as tasks get them: the columns needed, with plain names, in order; all, those of a key, or of slices.
+
+Positions in the whole stream are exact where many tasks hold it. The input is read once (without a time) or twice (with
+one) to learn how many events there are before each part of it; then the parts are numbered in parallel. That holds only
+if reading the input again gives the same rows, so the counts are checked.
+
+For deadlines without a window keys are apart from each other, though events of other keys show that deadlines have
+passed. A clock shows the tasks each deadline, up to the latest time of the input. The event that shows it is then
+looked for in the times of all events, for the matches alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import IntegerType, StructType
+from pyspark.sql import types as T  # noqa: N812
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
@@ -20,18 +29,25 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames import events as e
-from cerflow.spark.frames.axis import Axis
+from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.plan import JobPlan
-from cerflow.spark.frames.schemas import spark_schema
+from cerflow.spark.frames.schemas import in_backticks, spark_schema
 from cerflow.spark.frames.tasks import CHANGED, OwnSlices, Recognition
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
-from cerflow.spark.placing.positions import number_rows, number_sorted, with_times_of_events
 from cerflow.spark.placing.survey import estimate
 from cerflow.spark.source.planned import Planned
 
 #: Twice the number of the slice, one more if the event is its own.
 SLICE = "slice"
 _NUMBER = "number"
+_PART = "part"
+_TIME, _MATCH, _SHOWN, _LATER = "time", "match", "shown", "later"
+#: The column of results with the time of the event that shows a deadline.
+_DETECTED = "detected_time"
+_CHANGED = (
+    "the events changed between two readings, so they cannot be numbered; "
+    "store or cache the DataFrame before it is matched"
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +60,7 @@ class Selected:
     frame: DataFrame
     events: e.EventColumns
     plan: JobPlan
-    types: StructType
+    types: T.StructType
     skip: bool
 
 
@@ -146,7 +162,7 @@ def _shuffled(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: S
     # Those that read an event are the ones that have begun and not stopped.
     rows = rows.filter(F.col("stop") < F.col("begin"))
     rows = rows.withColumn(_NUMBER, F.explode(F.sequence(F.col("stop"), F.col("begin") - 1)))
-    own = (F.col(_NUMBER) < F.col("start")).cast(IntegerType())
+    own = (F.col(_NUMBER) < F.col("start")).cast(T.IntegerType())
     rows = rows.withColumn(SLICE, F.col(_NUMBER) * 2 + own)
     partitions = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or len(slices))
     tasks = max(1, min(len(slices), partitions))
@@ -166,14 +182,14 @@ def _at_home(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Se
     homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
     numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
     home, number, own = (
-        F.get(e.array_column(values, IntegerType()), F.col(_NUMBER))
+        F.get(e.array_column(values, T.IntegerType()), F.col(_NUMBER))
         for values in (
             [-1 if some is None else some for some in homes],
             numbers,
             [int(some.home is not None) for some in slices],
         )
     )
-    changed = F.raise_error(f"{InputError.__module__}.InputError: {CHANGED}").cast(IntegerType())
+    changed = F.raise_error(f"{InputError.__module__}.InputError: {CHANGED}").cast(T.IntegerType())
     code = F.when(F.spark_partition_id() == home, number * 2 + own).when(own == 1, changed)
     rows = rows.withColumn(SLICE, code).filter(F.col(SLICE).isNotNull())
     # Without a time they are in order.
@@ -197,3 +213,83 @@ def _likely(frame: DataFrame, events: e.EventColumns, axis: Axis, slices: Sequen
         ranges.append(begun if some.stop == GREATEST else begun & ~axis.at_least(events.leading(), some.stop))
     likely = frame.filter(reduce(Column.__or__, ranges))
     return likely if estimate(likely).pruned == estimate(frame).pruned else frame
+
+
+def number_rows(frame: DataFrame) -> DataFrame:
+    """The frame with the position of each row in its own order: that of partitions, and of the rows in each.
+
+    Counts the rows of each partition in a job of its own.
+    """
+    part = F.shiftright(F.col(e.IDENTIFIER), ROW_BITS).cast(T.IntegerType())
+    within = F.col(e.IDENTIFIER).bitwiseAND(F.lit((1 << ROW_BITS) - 1))
+    counts, offsets = _counted(frame.select(part.alias(_PART)))
+    place = F.when(within < F.get(counts, part), F.get(offsets, part) + within)
+    return frame.withColumn(e.POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(T.LongType())))
+
+
+def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> DataFrame:
+    """The frame with the position of each row in the given order, whose first column is ``leading``.
+
+    Runs two jobs: one for quantiles of ``leading``, which cut the stream into parts of about the same size, and one
+    that counts the parts. The result shuffles and sorts all rows; a part is numbered by one task.
+    """
+    cut = e.with_number_of_cuts(frame, _PART, F.col(leading), cuts_of(frame, leading), frame.schema[leading].dataType)
+    counts, offsets = _counted(cut.select(_PART))
+    whole = Window.partitionBy(_PART)
+    so_far = whole.orderBy(*order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    one = F.lit(1)
+    place = F.when(
+        F.count(one).over(whole) == F.get(counts, F.col(_PART)),
+        F.get(offsets, F.col(_PART)) + F.count(one).over(so_far) - 1,
+    )
+    numbered = cut.withColumn(e.POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(T.LongType())))
+    return numbered.drop(_PART)
+
+
+def _counted(parts: DataFrame) -> tuple[Column, Column]:
+    """The rows of each part, and of all parts before it, as arrays indexed by the part."""
+    found: Mapping[int, int] = {row[_PART]: row["count"] for row in parts.groupBy(_PART).count().collect()}
+    counts = [found.get(part, 0) for part in range(max(found, default=0) + 1)]
+    offsets = list(accumulate(counts[:-1], initial=0))
+    return e.array_column(counts, T.LongType()), e.array_column(offsets, T.LongType())
+
+
+def cuts_of(frame: DataFrame, leading: str) -> list[str]:
+    """Values of the column ``leading`` at which to cut, ascending, as text; none for types without quantiles."""
+    data_type = frame.schema[leading].dataType
+    if not isinstance(data_type, T.NumericType | T.DateType | T.TimestampType | T.TimestampNTZType):
+        return []
+    parts = min(
+        limits.SPARK_NUMBERED_PARTS,
+        int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_NUMBERED_PARTS),
+    )
+    if parts < 2:
+        return []
+    fractions = [k / parts for k in range(1, parts)]
+    quantiles = F.percentile_approx(leading, fractions, F.lit(20 * parts)).cast(T.ArrayType(T.StringType()))
+    (row,) = frame.agg(quantiles.alias("cuts")).collect()
+    return list(dict.fromkeys(row["cuts"] or []))
+
+
+def with_times_of_events(matches: DataFrame, frame: DataFrame, events: e.EventColumns) -> DataFrame:
+    """The matches with the time of the first event at or after each detection; those behind all events stay.
+
+    One job sorts the times of all events, and with them the matches. Cuts divide both among the tasks.
+    """
+    times = frame.filter(events.valid()).select(events.leading().alias(_TIME))
+    cuts, data_type = cuts_of(times, _TIME), times.schema[_TIME].dataType
+    found = matches.select(F.col(_DETECTED).cast(data_type).alias(_TIME), F.struct("*").alias(_MATCH))
+
+    def in_parts(rows: DataFrame) -> DataFrame:
+        return e.with_number_of_cuts(rows, _PART, F.col(_TIME), cuts, data_type)
+
+    firsts = in_parts(times).groupBy(_PART).agg(F.min(_TIME).alias(_LATER))
+    behind = Window.orderBy(_PART).rowsBetween(1, Window.unboundedFollowing)
+    parts = firsts.select(_PART, F.min(_LATER).over(behind).alias(_LATER))
+    both = in_parts(found.unionByName(times, allowMissingColumns=True))
+    onward = Window.partitionBy(_PART).orderBy(_TIME).rangeBetween(Window.currentRow, Window.unboundedFollowing)
+    shown = F.min(F.when(F.col(_MATCH).isNull(), F.col(_TIME))).over(onward)
+    rows = both.withColumn(_SHOWN, shown).filter(F.col(_MATCH).isNotNull()).join(F.broadcast(parts), _PART, "left")
+    time = F.coalesce(_SHOWN, _LATER, _TIME).cast(matches.schema[_DETECTED].dataType).alias(_DETECTED)
+    others = {name: F.col(f"{_MATCH}.{in_backticks(name)}") for name in matches.columns}
+    return rows.select(*(others | {_DETECTED: time}).values())

@@ -36,7 +36,6 @@ from cerflow.spark.frames.events import CORRUPT, EventColumns
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.placing import survey
-from cerflow.spark.placing.positions import end_of_events
 from cerflow.spark.source.files import DataFile, metadata_of
 from cerflow.spark.source.planned import Planned, plan_files
 
@@ -151,7 +150,7 @@ class Placing:
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
         if plan.by_clock and exact(plan.schema) and not self._guess.is_small:
-            how = end_of_events(self.frame, self.events, plan.task.until)
+            how = survey.end_of_events(self.frame, self.events, plan.task.until)
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)

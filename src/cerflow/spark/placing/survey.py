@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import LongType
@@ -143,3 +145,14 @@ def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:
     counts = known.groupBy(*known.columns).count()
     (row,) = counts.agg(F.max("count").alias("most"), F.sum("count").alias("all")).collect()
     return 0.0 if (row["all"] or 0) < limits.SPARK_SKEW_EVENTS else row["most"] / row["all"]
+
+
+def end_of_events(frame: DataFrame, events: EventColumns, until: pa.Array | None) -> pa.Array | None:
+    """A time, in an array, before which no more events come; None if a DataFrame with plain names has none. Runs a job.
+
+    It is that of the last event, or a later one that is known: ``until``.
+    """
+    latest = frame.filter(events.valid()).agg(F.max(events.leading()).alias("time")).toArrow().column("time")
+    known = latest.combine_chunks().drop_null().cast(events.schema.columns.field(str(events.schema.time)).type)
+    times = known if until is None else pa.concat_arrays([known, until])
+    return times.take(pc.sort_indices(times)[-1:]) if len(known) else None

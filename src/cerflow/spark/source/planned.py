@@ -47,11 +47,18 @@ from cerflow.spark.source.task import Task, Work, matches_of_tasks
 _INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
 #: Bytes that a value is taken to need, at most.
 _VALUE_BYTES = 8
-_NAMES = (
-    *("query", "queryFile", "language", "type", "time", "timeUnit", "sequence", "stream", "positions"),
-    *("onBadRecord", "sliceRows", "counts", "flat", "maxMatches", "until", "cores", "path", "paths"),
-)
 _BOOLEANS = ("true", "false")
+#: The options, with the values that they may have: some words (in any case), a number above 0, or any text.
+_OPTIONS: dict[str, tuple[str, ...] | type[int] | None] = {
+    **dict.fromkeys(("query", "queryFile", "type", "time", "sequence", "stream", "until", "path", "paths")),
+    **dict.fromkeys(("sliceRows", "maxMatches", "cores"), int),
+    "language": get_args(Language),
+    "timeUnit": get_args(TimeUnit),
+    "positions": _BOOLEANS,
+    "onBadRecord": ("fail", "skip"),
+    "counts": get_args(CountForm),
+    "flat": _BOOLEANS,
+}
 
 
 class ReadArguments(PlanArguments):
@@ -71,32 +78,38 @@ def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ..
     slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this machine), which
     matters where slices cost reading the same events again. Raises `InputError` for what is unknown, missing or wrong.
     """
-    known = {name.lower(): name for name in _NAMES}
-    found: dict[str, str] = {}
-    for name, value in given.items():
-        if name.lower() not in known:
-            hint = did_you_mean(name, _NAMES, "options")
-            raise InputError(f"the data source cerflow has no option '{name}'{hint}")
-        found[known[name.lower()]] = value
+    known = {name.lower(): name for name in _OPTIONS}
+    found: dict[str, Any] = {}
+    for given_name, value in given.items():
+        name = known.get(given_name.lower())
+        if name is None:
+            hint = did_you_mean(given_name, _OPTIONS, "options")
+            raise InputError(f"the data source cerflow has no option '{given_name}'{hint}")
+        choices = _OPTIONS[name]
+        if choices is int and not (value.isdecimal() and int(value)):
+            raise InputError(f"the option '{name}' must be a number above 0, not '{value}'")
+        if isinstance(choices, tuple) and value.lower() not in choices:
+            near = nearest(value.lower(), choices)
+            hint = f"; did you mean '{near}'?" if near else ""
+            raise InputError(f"the option '{name}' must be {' or '.join(choices)}, not '{value}'{hint}")
+        found[name] = value if choices is None else int(value) if choices is int else value.lower()
     sremo = found.get("queryFile", "").lower().endswith(".sremo")
-    text, language = _query(found), _choice(found, "language", get_args(Language), "sremo" if sremo else "ceql")
-    paths = _paths(found)
     arguments: ReadArguments = {
         "type": found.get("type", "type"),
         "time": found.get("time"),
-        "time_unit": _choice(found, "timeUnit", get_args(TimeUnit), "ms") if "timeUnit" in found else None,
+        "time_unit": found.get("timeUnit"),
         "sequence": found.get("sequence"),
         "stream": found.get("stream"),
-        "positions": _choice(found, "positions", _BOOLEANS, "false") == "true",
-        "counts": _choice(found, "counts", get_args(CountForm), "decimal"),
-        "flat": _choice(found, "flat", _BOOLEANS, "false") == "true",
-        "max_matches": _number(found, "maxMatches", 1) if "maxMatches" in found else None,
+        "positions": found.get("positions") == "true",
+        "counts": found.get("counts", "decimal"),
+        "flat": found.get("flat") == "true",
+        "max_matches": found.get("maxMatches"),
         "until": found.get("until"),
-        "skip": _choice(found, "onBadRecord", ("fail", "skip"), "fail") == "skip",
-        "slice_rows": _number(found, "sliceRows", limits.SOURCE_SLICE_ROWS),
-        "cores": _number(found, "cores", os.cpu_count() or 1),
+        "skip": found.get("onBadRecord") == "skip",
+        "slice_rows": found.get("sliceRows", limits.SOURCE_SLICE_ROWS),
+        "cores": found.get("cores", os.cpu_count() or 1),
     }
-    return text, language, paths, arguments
+    return _query(found), found.get("language", "sremo" if sremo else "ceql"), _paths(found), arguments
 
 
 def _query(found: Mapping[str, str]) -> str:
@@ -125,23 +138,6 @@ def _paths(found: Mapping[str, str]) -> tuple[str, ...]:
     if not paths:
         raise InputError("the data source cerflow needs the path of Parquet files: load(path)")
     return tuple(paths)
-
-
-def _choice(found: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> Any:
-    """One of some choices, in any case."""
-    value = found.get(name, default).lower()
-    if value not in choices:
-        near = nearest(value, choices)
-        hint = f"; did you mean '{near}'?" if near else ""
-        raise InputError(f"the option '{name}' must be {' or '.join(choices)}, not '{found[name]}'{hint}")
-    return value
-
-
-def _number(found: Mapping[str, str], name: str, default: int) -> int:
-    text = found.get(name, str(default))
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"the option '{name}' must be a number above 0, not '{text}'")
-    return int(text)
 
 
 @dataclass(frozen=True)

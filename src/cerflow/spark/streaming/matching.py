@@ -6,7 +6,7 @@ import hashlib
 import io
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,8 +35,16 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
-from cerflow.spark.streaming.instants import BEGINNING
-from cerflow.spark.streaming.packing import BUCKET, INSTANT, PACKED, REASON, RECORD, packed_by_bucket, unpacked_rows
+from cerflow.spark.streaming.packing import (
+    BEGINNING,
+    BUCKET,
+    INSTANT,
+    PACKED,
+    REASON,
+    RECORD,
+    packed_by_bucket,
+    unpacked_rows,
+)
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.remembering import StreamWork
 
@@ -133,7 +141,11 @@ class PreparedStream:
         keys = events.keys(plan)
         bucket = F.pmod(F.xxhash64(*keys), F.lit(self.buckets)).cast(IntegerType()) if self.buckets > 1 else F.lit(0)
         named = [name for name in df.columns if name not in (plan.sequence, *HIDDEN_TYPES) and not is_nested(name)]
-        record = record_text(events, named, whole=self.bad != "tell") if corrupt else F.lit(None).cast(StringType())
+        record = F.lit(None).cast(StringType())
+        if corrupt:
+            # A bad record as text: all columns as JSON, or, of what becomes a dead letter, what Spark could not read.
+            shown = record_as_json([F.col(CORRUPT if n == CORRUPT else events.plain(n)).alias(n) for n in named])
+            record = F.when(F.col(REASON).isNotNull(), F.col(CORRUPT) if self.bad == "tell" else shown)
         columns = [events.plain(name) for name in work.schema.names[:-1]]
         sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)
         blobs = sent.mapInArrow(partial(packed_by_bucket, work.schema, self.bad == "tell"), spark_schema(PACKED))
@@ -326,12 +338,6 @@ def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool
         )
         reasons.append(F.when(F.col(INSTANT) > latest, F.lit(text)))
     return F.coalesce(*reasons)
-
-
-def record_text(events: EventColumns, names: Sequence[str], *, whole: bool) -> Column:
-    """A bad record as text: what Spark could not read, or the ``whole``, all columns, as JSON."""
-    shown = record_as_json([F.col(CORRUPT if n == CORRUPT else events.plain(n)).alias(n) for n in names])
-    return F.when(F.col(REASON).isNotNull(), shown if whole else F.col(CORRUPT))
 
 
 def expected_columns(plan: JobPlan) -> Mapping[str, Set[str] | None]:

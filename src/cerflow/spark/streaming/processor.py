@@ -17,8 +17,14 @@ from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, shown_row
-from cerflow.spark.streaming.instants import shown_instant, watermark_at
-from cerflow.spark.streaming.packing import BUCKET, letters_schema, packed_rows, watermark_behind
+from cerflow.spark.streaming.packing import (
+    BUCKET,
+    letters_schema,
+    packed_rows,
+    shown_instant,
+    watermark_at,
+    watermark_behind,
+)
 from cerflow.spark.streaming.remembering import BucketStore, StreamWork, process
 
 #: The column with the identifiers of matches.

@@ -27,8 +27,7 @@ from cerflow.base.errors import SnapshotError
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.matches import Matches
 from cerflow.spark.frames.tasks import Recognition, recognizers_of
-from cerflow.spark.streaming.instants import clock_value, instant_of, spark_timer
-from cerflow.spark.streaming.packing import INSTANT, packed_rows, unpacked_rows
+from cerflow.spark.streaming.packing import INSTANT, clock_value, instant_of, packed_rows, spark_timer, unpacked_rows
 
 #: The version of what is kept in the store.
 _FORMAT = 1
