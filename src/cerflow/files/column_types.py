@@ -154,7 +154,6 @@ def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], p
 
 
 def _padded(text: pa.Array) -> str | None:
-    """An integer that begins with 0."""
     zeros = text.filter(pc.starts_with(text, "0"))
     zeros = zeros.filter(pc.match_substring_regex(zeros, "^0[0-9]{1,18}$"))
     return zeros[0].as_py() if len(zeros) else None

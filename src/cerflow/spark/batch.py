@@ -33,7 +33,7 @@ from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.failures import own_errors_raised
-from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, Pushdown, pushdown, record_as_json
+from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
@@ -278,16 +278,16 @@ def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement)
     """What is sent, given a plan and what it became for the columns ``sent``; ``types`` is the schema of the input."""
     if isinstance(placement.how, Planned):
         return [("rows", "tasks read what the query needs from the files themselves")]
-    pushed = pushdown(plan.relevance, types, EventColumns(plan.schema))
+    pushed, left = pushdown(plan.relevance.condition, types, EventColumns(plan.schema))
+    reasons = plan.relevance.reasons
     if plan.positions and placement.kind is not PlacementKind.BY_KEY:
         # By key events are numbered before; else tasks count them.
-        pushed = Pushdown(TRUE, (), ("positions count every event",))
-    condition = None if pushed.condition == TRUE else show(pushed.condition)
-    lines = relevant_lines({"condition": condition, "reasons": pushed.reasons})
+        pushed, left, reasons = TRUE, (), ("positions count every event",)
+    lines = relevant_lines({"condition": None if pushed == TRUE else show(pushed), "reasons": reasons})
     rows = [("", line) for line in lines]
     rows[0] = ("rows", lines[0])
-    if pushed.left:
-        rows.append(("left to the tasks", "; ".join(map(show, pushed.left))))
+    if left:
+        rows.append(("left to the tasks", "; ".join(map(show, left))))
     rows.append(("columns", ", ".join(name for name in sent.needed if name != PRECOMPUTED)))
     if sent.task.precomputed:
         rows.append(("as bits", "; ".join(map(show, sent.task.precomputed))))

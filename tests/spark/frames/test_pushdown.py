@@ -114,7 +114,7 @@ def filters(frame):
 
 
 def turned_off(monkeypatch):
-    monkeypatch.setattr(spark_events, "pushdown", lambda *_: spark_events.Pushdown(TRUE, (), ()))
+    monkeypatch.setattr(spark_events, "pushdown", lambda *_: (TRUE, ()))
     monkeypatch.setattr(ordering.e, "narrowed", lambda query, plan, types: (plan, None))
 
 

@@ -297,7 +297,6 @@ def _status(target: str) -> os.stat_result | None:
 
 
 def _becomes_file(status: os.stat_result | None) -> bool:
-    """Whether a file is written in place of what stands at a path."""
     return status is None or stat.S_ISREG(status.st_mode)
 
 

@@ -136,8 +136,6 @@ class _Csv(Sink):
 
 
 class _Columnar(Sink):
-    """Parquet, or ORC."""
-
     def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
         super().__init__(stream, schema)
         self._writer = self._open(stream)

@@ -109,8 +109,7 @@ class Translation(ABC, Generic[C]):
     def _constant(self, value: bool) -> C: ...
 
     @abstractmethod
-    def _not_true(self, condition: c.Condition) -> C:
-        """Whether a condition is false or unknown."""
+    def _not_true(self, condition: c.Condition) -> C: ...
 
     @abstractmethod
     def _null(self, operand: c.Expression, negated: bool) -> C: ...
@@ -122,8 +121,7 @@ class Translation(ABC, Generic[C]):
     def _among(self, operand: c.Expression, items: Sequence[c.Literal], negated: bool) -> C: ...
 
     @abstractmethod
-    def _text(self, operand: c.Expression) -> C:
-        """The values of an expression that is text."""
+    def _text(self, operand: c.Expression) -> C: ...
 
     @abstractmethod
     def _contains(self, text: C, part: str) -> C: ...
@@ -221,7 +219,6 @@ class ArrowTranslation(Translation[pc.Expression]):
         }[operator]
 
     def _scalar(self, name: str, operator: Operator, value: object) -> pa.Scalar:
-        """A literal as a value that a column is compared with."""
         own = self._type(name)
         match self.schema.kind(name), value:
             case ValueKind.BOOLEAN, bool() if operator in (Operator.EQ, Operator.NE):

@@ -235,7 +235,6 @@ class SparkConditions(Translation[Column]):
 
 
 def _seconds(hours: Column, minutes: Column, seconds: Column) -> Column:
-    """The microseconds of a part of a day."""
     micros = (seconds * 10**6).cast(T.LongType())
     return (hours.cast(T.LongType()) * 60 + minutes.cast(T.LongType())) * (60 * 10**6) + micros
 

@@ -10,7 +10,7 @@ dots, need no care.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import chain
 
@@ -166,36 +166,24 @@ def with_number_of_cuts(
     return rows
 
 
-@dataclass(frozen=True)
-class Pushdown:
-    """The events that Spark drops: those that do not satisfy ``condition``. TRUE drops none.
+def pushdown(relevant: Condition, types: StructType, events: EventColumns) -> tuple[Condition, tuple[Condition, ...]]:
+    """The condition by which Spark drops events that are not relevant, TRUE for none, and what only the engine decides.
 
-    ``left`` are the conditions that only the engine can evaluate, and ``reasons`` say why no more is dropped.
+    ``types`` is the schema of the input.
     """
-
-    condition: Condition
-    left: tuple[Condition, ...]
-    reasons: tuple[str, ...]
-
-
-def pushdown(relevance: Relevance, types: StructType, events: EventColumns) -> Pushdown:
-    """The part of the condition for relevant events that Spark can decide; ``types`` is the schema of the input."""
     conditions = events.conditions(types)
-    whole = relevance.condition
-    if len(leaves_of(whole)) > limits.PUSHED_LEAVES:
-        whole = by_types(whole, events.schema)
-    left = tuple(leaf for leaf in leaves_of(whole) if not conditions.decides(leaf))
-    return Pushdown(weakened(whole, conditions.decides), left, relevance.reasons)
+    if len(leaves_of(relevant)) > limits.PUSHED_LEAVES:
+        relevant = by_types(relevant, events.schema)
+    left = tuple(leaf for leaf in leaves_of(relevant) if not conditions.decides(leaf))
+    return weakened(relevant, conditions.decides), left
 
 
 def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventColumns, *, skip: bool) -> DataFrame:
     """The relevant events of a frame with plain column names, and bad records unless these are skipped."""
-    if plan.relevance.condition == TRUE:
+    condition, _ = pushdown(plan.relevance.condition, types, events)
+    if condition == TRUE:
         return frame
-    pushed = pushdown(plan.relevance, types, events)
-    if pushed.condition == TRUE:
-        return frame
-    condition = pushed.condition if skip else or_invalid(pushed.condition, plan.schema)
+    condition = condition if skip else or_invalid(condition, plan.schema)
     return frame.filter(events.conditions(types).proposition(condition))
 
 

@@ -32,7 +32,7 @@ from cerflow.spark.frames import events as e
 from cerflow.spark.frames.axis import ROW_BITS, Axis
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import in_backticks, spark_schema
-from cerflow.spark.frames.tasks import CHANGED, OwnSlices, Recognition
+from cerflow.spark.frames.tasks import CHANGED, OwnSlices
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
 from cerflow.spark.placing.survey import estimate
 from cerflow.spark.source.planned import Planned
@@ -87,7 +87,7 @@ def selected(query: Query | Program, df: DataFrame, plan: JobPlan, *, skip: bool
 
 def recognized(given: Selected, placement: Placement) -> DataFrame:
     """The matches in selected events, recognised as a placement says."""
-    plan = given.plan
+    plan, result = given.plan, spark_schema(given.plan.result)
     match placement.how:
         case Cut() as how:
             return _in_slices(given, how)
@@ -96,11 +96,11 @@ def recognized(given: Selected, placement: Placement) -> DataFrame:
         case pa.Array() as until:
             rows = _ordered(given, by_key=True, numbered=False)
             task = replace(plan.recognition(), until=until, by_clock=True)
-            return with_times_of_events(_mapped(rows, plan, task), given.frame, given.events)
+            return with_times_of_events(rows.mapInArrow(task, result), given.frame, given.events)
     by_key = placement.kind is PlacementKind.BY_KEY
     numbered = plan.positions and by_key
     rows = _ordered(given, by_key=by_key, numbered=numbered)
-    return _mapped(rows, plan, plan.recognition(numbered=numbered))
+    return rows.mapInArrow(plan.recognition(numbered=numbered), result)
 
 
 def _ordered(given: Selected, *, by_key: bool, numbered: bool) -> DataFrame:
@@ -136,14 +136,10 @@ def _in_slices(given: Selected, how: Cut) -> DataFrame:
     if how.shuffled:
         found.append((_shuffled(given.frame, plan, given.events, how.shuffled), how.shuffled))
     frames = (
-        _mapped(rows.select(*names, SLICE), plan, OwnSlices.of(recognition, slices, how.counted))
+        rows.select(*names, SLICE).mapInArrow(OwnSlices.of(recognition, slices, how.counted), spark_schema(plan.result))
         for rows, slices in found
     )
     return reduce(DataFrame.union, frames)
-
-
-def _mapped(rows: DataFrame, plan: JobPlan, task: Recognition | OwnSlices) -> DataFrame:
-    return rows.mapInArrow(task, spark_schema(plan.result))
 
 
 def _shuffled(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:

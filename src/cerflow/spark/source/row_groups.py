@@ -313,7 +313,6 @@ def _missing(column: pa.Array) -> Mask | None:
 
 
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of both, which have the same rows."""
     return pa.RecordBatch.from_arrays([*left.columns, *right.columns], names=[*left.schema.names, *right.schema.names])
 
 

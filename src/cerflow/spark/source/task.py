@@ -51,7 +51,15 @@ class InOrder:
         for group, (edge, ties) in zip(self.groups, self._edges()):
             for piece in self.reader.pieces(group):
                 self._waiting.append(piece)
-                yield from self._ready(edge, ties)
+                here: Key = piece.keys[-1].item()
+                if not piece.last and (edge is None or here < edge):
+                    # The rest of this group begins here.
+                    yield from self._taken(here, self._ties)
+                elif edge is None:
+                    # Nothing is known of what follows, but that it should not go back.
+                    yield from self._taken(max(some.keys[-1].item() for some in self._waiting), ties)
+                else:
+                    yield from self._taken(edge, ties)
                 waiting = sum(len(some.keys) for some in self._waiting)
                 if waiting > self.most_waiting:
                     raise InputError(
@@ -78,19 +86,8 @@ class InOrder:
             edges.append((edge, self._ties and (edge is None or last < first[k + 1])))
         return edges
 
-    def _ready(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
-        """The events that may continue before those with key ``edge``, also others of that key if ``ties``."""
-        piece = self._waiting[-1]
-        here: Key = piece.keys[-1].item()
-        if not piece.last and (edge is None or here < edge):
-            # The rest of this group begins here.
-            edge, ties = here, self._ties
-        elif edge is None:
-            # Nothing is known of what follows, but that it should not go back.
-            edge = max(waiting.keys[-1].item() for waiting in self._waiting)
-        yield from self._taken(edge, ties)
-
     def _taken(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
+        """The events that may continue before those with key ``edge``, also others of that key if ``ties``."""
         done: list[OrderedBatch] = []
         left: list[OrderedBatch] = []
         for piece in self._waiting:
@@ -101,11 +98,9 @@ class InOrder:
             if cut < size:
                 left.append(piece.slice(cut, size))
         self._waiting = left
-        if done:
-            yield from self._handed_on(sorted(done, key=lambda some: some.place))
-
-    def _handed_on(self, pieces: list[OrderedBatch]) -> Iterator[OrderedBatch]:
-        if self.scan.sequence is not None or any(b.keys[0] < a.keys[-1] for a, b in pairwise(pieces)):
+        pieces = sorted(done, key=lambda some: some.place)
+        mixed = self.scan.sequence is not None or any(b.keys[0] < a.keys[-1] for a, b in pairwise(pieces))
+        if pieces and mixed:
             pieces = [self._sorted(pieces)]
         for piece in pieces:
             if self._latest is not None and piece.keys[0] < self._latest:

@@ -80,7 +80,6 @@ def _local(file: str) -> tuple[str, int]:
 
 @lru_cache(maxsize=64)
 def _names(path: str, changed: int) -> tuple[str, ...]:
-    """The names in the header of a file, in lower case."""
     with pa.input_stream(path, compression="detect") as stream:
         read = b""
         while not _LINE.search(read) and (more := stream.read(1 << 16)):

@@ -236,7 +236,6 @@ def _fingerprint(work: StreamWork, buckets: int) -> str:
 
 
 def _milliseconds(delay: timedelta | str | None) -> int:
-    """A delay in whole milliseconds, in which Spark counts."""
     if delay is None:
         raise errors.ArgumentError(
             "a streaming DataFrame needs delay=, how long an event may come after later ones, such as '10 seconds' "
@@ -283,7 +282,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
     valid = F.col(REASON).isNull()
     sent = valid & event
     if not plan.positions:
-        pushed = pushdown(plan.relevance, df.schema, events).condition
+        pushed, _ = pushdown(plan.relevance.condition, df.schema, events)
         if plan.keys:
             sent = sent & events.has_keys(plan)
         if pushed != TRUE:

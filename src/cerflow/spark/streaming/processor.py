@@ -109,7 +109,13 @@ class BucketProcessor(spark.StatefulProcessor):
                 "a longer delay= waits for it, late='drop' leaves it out"
             )
         live = step.bucket.recognizer.live
-        self._check_limit(number, step.bucket.waiting, live)
+        waiting, limit = step.bucket.waiting, options.state_limit
+        if limit is not None and waiting + live["configurations"] + live["nodes"] > limit:
+            raise InputError(
+                f"bucket {number} remembers {waiting:,} events that wait for the watermark, {live['configurations']:,} "
+                f"configurations and {live['nodes']:,} nodes of the match graph, more than state_limit={limit:,}: "
+                "a shorter window or delay needs less, more buckets divide it, and a higher limit allows it"
+            )
         count, seen = 0, Counter[str]()
         for matches in step.matches:
             for batch in matches.to_batches(limits.RESULT_ROWS, flat=recognition.flat, counts=recognition.counts):
@@ -129,16 +135,7 @@ class BucketProcessor(spark.StatefulProcessor):
         bad -= step.late.num_rows if options.letters else 0
         came = (step.events + bad, step.late.num_rows, bad, step.released, count)
         remembered = (live["configurations"], live["nodes"], live["partitions"], step.state_bytes, int(step.held))
-        yield _ROW(number, COUNTS, None, *came, step.bucket.waiting, *remembered)
-
-    def _check_limit(self, number: int, waiting: int, live: dict[str, int]) -> None:
-        limit = self._options.state_limit
-        if limit is not None and waiting + live["configurations"] + live["nodes"] > limit:
-            raise InputError(
-                f"bucket {number} remembers {waiting:,} events that wait for the watermark, {live['configurations']:,} "
-                f"configurations and {live['nodes']:,} nodes of the match graph, more than state_limit={limit:,}: "
-                "a shorter window or delay needs less, more buckets divide it, and a higher limit allows it"
-            )
+        yield _ROW(number, COUNTS, None, *came, waiting, *remembered)
 
 
 def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> pa.RecordBatch:
