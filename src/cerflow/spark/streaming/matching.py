@@ -35,16 +35,7 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
-from cerflow.spark.streaming.packing import (
-    BEGINNING,
-    BUCKET,
-    INSTANT,
-    PACKED,
-    REASON,
-    RECORD,
-    packed_by_bucket,
-    unpacked_rows,
-)
+from cerflow.spark.streaming import packing as p
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.remembering import StreamWork
 
@@ -123,19 +114,19 @@ class PreparedStream:
         events = EventColumns(plan.schema)
         corrupt = CORRUPT in df.columns
         plain = df.toDF(*[CORRUPT if name == CORRUPT else events.plain(name) for name in df.columns])
-        frame = plain.withColumn(INSTANT, _instant(events, df.schema)).withColumn(
-            REASON, reason(events, self.ahead, corrupt=corrupt)
+        frame = plain.withColumn(p.INSTANT, _instant(events, df.schema)).withColumn(
+            p.REASON, reason(events, self.ahead, corrupt=corrupt)
         )
         frame = lacking_observed(frame, events, self.expected, observed + LACKING)
         if self.bad == "skip":
-            frame = frame.observe(observed + SKIPPED, F.count(REASON).alias("bad"))
+            frame = frame.observe(observed + SKIPPED, F.count(p.REASON).alias("bad"))
         # Others must not move the watermark.
-        valid = F.when(F.col(REASON).isNull(), F.col(INSTANT))
-        frame = frame.withColumn(INSTANT, valid).withColumn(_TICK, F.lit(False))
+        valid = F.when(F.col(p.REASON).isNull(), F.col(p.INSTANT))
+        frame = frame.withColumn(p.INSTANT, valid).withColumn(_TICK, F.lit(False))
         if clock is not None:
-            ticks = clock.select(F.col("instant").alias(INSTANT), F.lit(True).alias(_TICK))
+            ticks = clock.select(F.col("instant").alias(p.INSTANT), F.lit(True).alias(_TICK))
             frame = frame.unionByName(ticks, allowMissingColumns=True)
-        frame = frame.withColumn(_SPARK_TIME, F.timestamp_micros(F.col(INSTANT) - F.lit(BEGINNING)))
+        frame = frame.withColumn(_SPARK_TIME, F.timestamp_micros(F.col(p.INSTANT) - F.lit(p.BEGINNING)))
         frame = frame.withWatermark(_SPARK_TIME, f"{self.delay} milliseconds")
         frame = _sendable(frame, df, plan, events, skip=self.bad == "skip")
         keys = events.keys(plan)
@@ -145,11 +136,11 @@ class PreparedStream:
         if corrupt:
             # A bad record as text: all columns as JSON, or, of what becomes a dead letter, what Spark could not read.
             shown = record_as_json([F.col(CORRUPT if n == CORRUPT else events.plain(n)).alias(n) for n in named])
-            record = F.when(F.col(REASON).isNotNull(), F.col(CORRUPT) if self.bad == "tell" else shown)
+            record = F.when(F.col(p.REASON).isNotNull(), F.col(CORRUPT) if self.bad == "tell" else shown)
         columns = [events.plain(name) for name in work.schema.names[:-1]]
-        sent = frame.select(bucket.alias(BUCKET), REASON, INSTANT, record.alias(RECORD), *columns)
-        blobs = sent.mapInArrow(partial(packed_by_bucket, work.schema, self.bad == "tell"), spark_schema(PACKED))
-        rows = blobs.groupBy(BUCKET).transformWithState(
+        sent = frame.select(bucket.alias(p.BUCKET), p.REASON, p.INSTANT, record.alias(p.RECORD), *columns)
+        blobs = sent.mapInArrow(partial(p.packed_by_bucket, work.schema, self.bad == "tell"), spark_schema(p.PACKED))
+        rows = blobs.groupBy(p.BUCKET).transformWithState(
             BucketProcessor(work, self.fingerprint, self.options, self.delay),
             outputStructType=RESULT,
             outputMode="append",
@@ -195,7 +186,7 @@ def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
 def _rows_of_blobs(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for blob in batch.column(0):
-            yield from unpacked_rows([blob.as_py()], schema).to_batches()
+            yield from p.unpacked_rows([blob.as_py()], schema).to_batches()
 
 
 def number_of_buckets(plan: JobPlan, buckets: int) -> int:
@@ -222,7 +213,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
     schema = plan.schema
     sequence = () if plan.sequence is None else [plan.sequence]
     names = dict.fromkeys((*plan.needed, *sequence, *(schema.attributes if whole else ())))
-    packed = pa.schema([*map(schema.columns.field, names), pa.field(INSTANT, pa.int64())])
+    packed = pa.schema([*map(schema.columns.field, names), pa.field(p.INSTANT, pa.int64())])
     deadlines = waits_for_time(read_query(plan.task.query, plan.task.language).tree)
     return StreamWork(plan.recognition(), plan.sequence, packed, deadlines)
 
@@ -262,7 +253,7 @@ def _instant(events: EventColumns, types: StructType) -> Column:
             return _product(F.call_function("div", count, unit) - down, ratio.numerator)
         case ValueKind.FLOAT:
             number = column.cast(DoubleType()) * F.lit(float(ratio))
-            return F.when(number.between(BEGINNING, -BEGINNING), F.floor(number))
+            return F.when(number.between(p.BEGINNING, -p.BEGINNING), F.floor(number))
     if pa.types.is_date(data_type):
         return _product(F.unix_date(column), DAY)
     # Times without a zone are read as UTC: in that of the session some might be the same, or none.
@@ -271,7 +262,7 @@ def _instant(events: EventColumns, types: StructType) -> Column:
 
 def _product(count: Column, factor: int) -> Column:
     """Integers times a number, null beyond the instants, where the product might have more than 64 bits."""
-    most = -BEGINNING // factor
+    most = -p.BEGINNING // factor
     return F.when(count.between(-most, most), count.cast(LongType()) * F.lit(factor))
 
 
@@ -279,7 +270,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
     """The events that the tasks need, and bad records if these must be told."""
     # Rows of the clock are not events.
     event = ~F.col(_TICK)
-    valid = F.col(REASON).isNull()
+    valid = F.col(p.REASON).isNull()
     sent = valid & event
     if not plan.positions:
         pushed, _ = pushdown(plan.relevance.condition, df.schema, events)
@@ -327,7 +318,7 @@ def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool
     if corrupt:
         reasons.append(F.when(F.col(CORRUPT).isNotNull(), F.lit(MALFORMED)))
     text = f"no timestamp can hold the time in '{time}'"
-    reasons += [events.reason(), F.when(F.col(INSTANT).isNull(), F.lit(text))]
+    reasons += [events.reason(), F.when(F.col(p.INSTANT).isNull(), F.lit(text))]
     if ahead is not None:
         # In a stream this is the start of the micro-batch, which the checkpoint keeps.
         latest = F.unix_micros(F.current_timestamp()) + F.lit(ahead[1])
@@ -335,7 +326,7 @@ def reason(events: EventColumns, ahead: tuple[str, int] | None, *, corrupt: bool
             f"its '{time}' is more than {ahead[0]} ahead of the clock (if that is right, allow more with ahead; "
             "numbers may count another time_unit)"
         )
-        reasons.append(F.when(F.col(INSTANT) > latest, F.lit(text)))
+        reasons.append(F.when(F.col(p.INSTANT) > latest, F.lit(text)))
     return F.coalesce(*reasons)
 
 
@@ -357,7 +348,7 @@ def lacking_observed(
     """The frame, for which Spark reports the numbers of valid events without a value in each of these columns."""
     counts = []
     for column, types in expected.items():
-        lacking = F.col(events.plain(column)).isNull() & F.col(REASON).isNull()
+        lacking = F.col(events.plain(column)).isNull() & F.col(p.REASON).isNull()
         if types is not None:
             lacking &= F.col(events.plain(events.schema.type)).isin(*sorted(types))
         counts.append(F.count_if(lacking).alias(errors.dotted(column)))

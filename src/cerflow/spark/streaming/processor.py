@@ -17,14 +17,7 @@ from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, shown_row
-from cerflow.spark.streaming.packing import (
-    BUCKET,
-    letters_schema,
-    packed_rows,
-    shown_instant,
-    watermark_at,
-    watermark_behind,
-)
+from cerflow.spark.streaming import packing as p
 from cerflow.spark.streaming.remembering import BucketStore, StreamWork, process
 
 #: The column with the identifiers of matches.
@@ -37,8 +30,8 @@ COUNTED = (*CAME, *REMEMBERED, "held")
 #: A row is a blob of matches or of dead letters, or, at last for each call, counts: the events that came, those of them
 #: that were late or cannot be used, those that the watermark passed, the matches found; then the events that wait,
 #: configurations, nodes of the match graph, keys and bytes that are remembered, and whether the bucket was in memory.
-RESULT = f"{BUCKET} int, kind string, blob binary, {', '.join(f'{name} bigint' for name in COUNTED)}"
-_ROW = Row(BUCKET, "kind", "blob", *COUNTED)
+RESULT = f"{p.BUCKET} int, kind string, blob binary, {', '.join(f'{name} bigint' for name in COUNTED)}"
+_ROW = Row(p.BUCKET, "kind", "blob", *COUNTED)
 _NOTHING = (None,) * len(COUNTED)
 
 
@@ -77,7 +70,7 @@ class BucketProcessor(spark.StatefulProcessor):
         # Shuffles bring rows in any order.
         packed = sorted(rows, key=lambda row: (row["task"], row["number"]))
         blobs, letters = ([bytes(row["blob"]) for row in packed if row["bad"] is bad] for bad in (False, True))
-        complete = watermark_behind(max(row["latest"] for row in packed), self._delay)
+        complete = p.watermark_behind(max(row["latest"] for row in packed), self._delay)
         return self._process(key[0], blobs, timerValues, complete, letters)
 
     def handleExpiredTimer(  # noqa: N802
@@ -122,15 +115,16 @@ class BucketProcessor(spark.StatefulProcessor):
                 if batch.num_rows:
                     count += batch.num_rows
                     batch = with_identifiers(batch, self._query, seen) if options.ids else batch
-                    yield _ROW(number, MATCHES, packed_rows(batch), *_NOTHING)
+                    yield _ROW(number, MATCHES, p.packed_rows(batch), *_NOTHING)
         if options.letters and step.late.num_rows:
             reasons = pa.array([_lateness(recognition, watermark)] * step.late.num_rows)
             records = pa.nulls(step.late.num_rows, pa.string())
             arrays = [*map(one_array, step.late.columns[:-1]), records, reasons]
-            letters = [*letters, packed_rows(pa.record_batch(arrays, schema=letters_schema(self._work.schema)))]
+            late = pa.record_batch(arrays, schema=p.letters_schema(self._work.schema))
+            letters = [*letters, p.packed_rows(late)]
         bad = 0
         for blob in letters:
-            bad += pa.ipc.read_record_batch(pa.py_buffer(blob), letters_schema(self._work.schema)).num_rows
+            bad += pa.ipc.read_record_batch(pa.py_buffer(blob), p.letters_schema(self._work.schema)).num_rows
             yield _ROW(number, LETTERS, blob, *_NOTHING)
         bad -= step.late.num_rows if options.letters else 0
         came = (step.events + bad, step.late.num_rows, bad, step.released, count)
@@ -153,8 +147,8 @@ def with_identifiers(batch: pa.RecordBatch, query: str, seen: Counter[str]) -> p
 
 
 def _microseconds(times: spark.TimerValues) -> int:
-    return watermark_at(int(times.getCurrentWatermarkInMs()))
+    return p.watermark_at(int(times.getCurrentWatermarkInMs()))
 
 
 def _lateness(recognition: Recognition, watermark: int) -> str:
-    return dotted(f"late: its '{recognition.schema.time}' is before the watermark, {shown_instant(watermark)}")
+    return dotted(f"late: its '{recognition.schema.time}' is before the watermark, {p.shown_instant(watermark)}")
