@@ -443,11 +443,11 @@ def test_row_groups_without_anything_to_notice_are_not_read(tmp_path, monkeypatc
     table = ticks(1000, type=kinds, w=pa.array([float(n) for n in range(1000)]))
     write(tmp_path, table, [[10] * 100])
     read = []
-    batches = row_groups.RowGroupReader._batches
+    streamed = row_groups.RowGroupReader._streamed
     monkeypatch.setattr(
         row_groups.RowGroupReader,
-        "_batches",
-        lambda self, group, file: read.append(group.index) or batches(self, group, file),
+        "_streamed",
+        lambda self, group, *given: read.append(group.index) or streamed(self, group, *given),
     )
     # Half of it is seen in the footers, by the bounds of w; of the rest, groups of other types are not read in full.
     query = "SELECT * WHERE A AS x ; B AS y FILTER x.w > 500 AND y.w > 500 WITHIN 20 MILLISECONDS"

@@ -196,7 +196,11 @@ class RowGroupReader:
         """The chosen rows of a group, whose keys ascend."""
         first, after = int(rows[0]), int(rows[-1]) + 1
         at = 0
-        for count, body in self._batches(group, file):
+        stored = self._stored(file, self._body)
+        for read in file.iter_batches(
+            limits.SOURCE_BATCH_ROWS, row_groups=[group.index], columns=stored, use_threads=False
+        ):
+            count, body = read.num_rows, self._fitted(group, pa.Table.from_batches([read]), self._body)
             start, stop = max(first, at), min(after, at + count)
             low, high = np.searchsorted(rows, (start, stop))
             if low < high:
@@ -210,25 +214,11 @@ class RowGroupReader:
             if at >= after:
                 return
 
-    def _batches(self, group: RowGroup, file: pq.ParquetFile) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The columns that do not decide, in batches, each with its number of rows."""
-        stored = self._stored(file, self._body)
-        if not stored:
-            for start in range(0, group.rows, limits.SOURCE_BATCH_ROWS):
-                count = min(limits.SOURCE_BATCH_ROWS, group.rows - start)
-                yield count, self._fitted(group, None, self._body, count)
-            return
-        for batch in file.iter_batches(
-            limits.SOURCE_BATCH_ROWS, row_groups=[group.index], columns=stored, use_threads=False
-        ):
-            yield batch.num_rows, self._fitted(group, pa.Table.from_batches([batch]), self._body, batch.num_rows)
-
     def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> pa.RecordBatch:
-        stored = self._stored(file, names)
-        table = file.read_row_group(group.index, columns=stored, use_threads=False) if stored else None
-        if table is not None and table.num_rows != group.rows:
+        table = file.read_row_group(group.index, columns=self._stored(file, names), use_threads=False)
+        if table.num_rows != group.rows:
             raise InputError(f"'{self.files[group.file].path}' has changed since it was planned to read it")
-        return self._fitted(group, table, names, group.rows)
+        return self._fitted(group, table, names)
 
     def _stored(self, file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
         there = file.schema_arrow.names
@@ -236,15 +226,16 @@ class RowGroupReader:
         wanted = dict.fromkeys(map(self.scan.source, names))
         return [".".join(parts_of(name)) for name in wanted if root_of(name) in there]
 
-    def _fitted(self, group: RowGroup, table: pa.Table | None, names: Sequence[str], count: int) -> pa.RecordBatch:
+    def _fitted(self, group: RowGroup, table: pa.Table, names: Sequence[str]) -> pa.RecordBatch:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
         constants = dict(self.files[group.file].constants)
         found = []
         for name in names:
             data_type = self.scan.columns.field(name).type
             source = self.scan.source(name)
-            column = None if table is None else _column(table, source)
-            if column is not None:
+            parts = parts_of(source)
+            if field_type(table.schema, parts) is not None:
+                column = table.column(source) if len(parts) == 1 else field_values(table.column(parts[0]), source)
                 if source != name:
                     column = column.cast(pa.string()).dictionary_encode()
                 if column.type != data_type:
@@ -255,7 +246,7 @@ class RowGroupReader:
                 if source != name and self.scan.typed_by is not None:
                     constant = constant.cast(self.scan.typed_by.type)
                 encoded = pa.types.is_dictionary(data_type)
-                repeated = pa.repeat(constant.cast(data_type.value_type if encoded else data_type), count)
+                repeated = pa.repeat(constant.cast(data_type.value_type if encoded else data_type), table.num_rows)
                 found.append(repeated.dictionary_encode().cast(data_type) if encoded else repeated)
         return pa.RecordBatch.from_arrays(found, names=list(names))
 
@@ -314,11 +305,3 @@ def _missing(column: pa.Array) -> Mask | None:
 
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*left.columns, *right.columns], names=[*left.schema.names, *right.schema.names])
-
-
-def _column(table: pa.Table, name: str) -> pa.ChunkedArray | None:
-    """A column that was read, or a field of its structs; None if the file lacks it."""
-    parts = parts_of(name)
-    if field_type(table.schema, parts) is None:
-        return None
-    return table.column(name) if len(parts) == 1 else field_values(table.column(parts[0]), name)
