@@ -13,12 +13,8 @@ _TRACEBACK = "Traceback (most recent call last):"
 _PYTHON_FRAME = re.compile(r'\s*File ".*", line \d+')
 _JAVA_FRAME = re.compile(r"\s+at [^\s(]+\(.*\)$|\s+\.\.\. \d+ (?:more|common frames omitted)$")
 _TITLES = (
-    _TRACEBACK,
-    "Driver stacktrace:",
-    "JVM stacktrace:",
-    "Suppressed: ",
-    "The above exception was",
-    "During handling of the above exception",
+    *(_TRACEBACK, "Driver stacktrace:", "JVM stacktrace:", "Suppressed: "),
+    *("The above exception was", "During handling of the above exception"),
 )
 #: Where a streaming query tells of itself: offsets and plans.
 _STREAM = "=== Streaming Query ==="

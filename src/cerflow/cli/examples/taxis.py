@@ -25,22 +25,9 @@ _MILES = (1.5, 4.5, 1.0, 6.0)
 _APART = (8, 40)
 #: Where all other trips begin and end.
 _ZONES = (
-    "Alphabet City",
-    "Battery Park",
-    "Chinatown",
-    "Clinton East",
-    "East Village",
-    "Gramercy",
-    "JFK Airport",
-    "Lincoln Square East",
-    "Midtown Center",
-    "Penn Station",
-    "SoHo",
-    "Times Square",
-    "Union Square",
-    "Upper East Side North",
-    "Upper West Side South",
-    "Yorkville West",
+    *("Alphabet City", "Battery Park", "Chinatown", "Clinton East", "East Village", "Gramercy", "JFK Airport"),
+    *("Lincoln Square East", "Midtown Center", "Penn Station", "SoHo", "Times Square", "Union Square"),
+    *("Upper East Side North", "Upper West Side South", "Yorkville West"),
 )
 _START = np.datetime64("2024-01-12T00:00:00", "s")
 #: Trips that end, per second.

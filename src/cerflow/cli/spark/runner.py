@@ -53,7 +53,6 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
     with _in_files(request.inputs) as inputs, spark_session(options.master, options.conf or ()) as spark:
         # These need PySpark, which the session has checked.
         from cerflow.cli.spark.reading import read_frame
-        from cerflow.spark import match
 
         watch.done("starting")
         if request.output.directory and _is_left_alone(spark, request.output):
@@ -67,6 +66,8 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
             query.warn_of_times(found.events, found.times)
             show(found.explanation)
         else:
+            from cerflow.spark import match
+
             events = read_frame(spark, inputs)
             for remark in events.remarks:
                 warn(remark)
