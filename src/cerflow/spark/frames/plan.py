@@ -20,12 +20,7 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.pushdown.relevance import Relevance, relevant_events
-from cerflow.engine.recognize.columns_needed import (
-    columns_needed,
-    needs_positions,
-    separable_by_clock,
-    separable_by_key,
-)
+from cerflow.engine.recognize import columns_needed as needs
 from cerflow.engine.results.report import CountForm
 from cerflow.engine.slices.division import Division, divided
 from cerflow.language.condition import Attribute, Comparison, Condition, In, Literal, Or
@@ -147,18 +142,18 @@ def make_plan(
 def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
     """The demands of a query; ``positions`` says whether it reports positions."""
     select = query.tree
-    by_key = separable_by_key(select, schema)
-    positions = positions or needs_positions(select, schema)
+    by_key = needs.separable_by_key(select, schema)
+    positions = positions or needs.needs_positions(select, schema)
     transducer = query.plan(schema).transducer
     return Demands(
-        needed=columns_needed(select, schema),
+        needed=needs.columns_needed(select, schema),
         keys=tuple(tuple(map(schema.column, key)) for key in select.partition),
         by_key=by_key,
         positions=positions,
         division=divided(select, transducer, schema),
         # By key, events are numbered before irrelevant ones are dropped.
         relevance=relevant_events(select, transducer, schema, counted=positions and not by_key),
-        by_clock=not by_key and not positions and schema.forget is None and separable_by_clock(select, schema),
+        by_clock=not by_key and not positions and schema.forget is None and needs.separable_by_clock(select, schema),
     )
 
 
@@ -166,15 +161,15 @@ def demands_of_program(plan: ProgramPlan, *, positions: bool) -> Demands:
     """The demands of a program; ``positions`` says whether it reports positions."""
     schema, statements = plan.schema, plan.statements
     read = {schema.type, schema.time, schema.stream}
-    read.update(*(columns_needed(s.query.tree, s.schema) for s in statements))
-    reading = [needs_positions(s.query.tree, s.schema) for s in statements]
+    read.update(*(needs.columns_needed(s.query.tree, s.schema) for s in statements))
+    reading = [needs.needs_positions(s.query.tree, s.schema) for s in statements]
     why = _READ if any(reading) else _REPORTED if positions else _NO_TIME if schema.time is None else None
     positions = positions or reading[-1]
     keys = () if why else _common_keys(statements, schema)
     return Demands(
         needed=tuple(name for name in schema.attributes if name in read),
         keys=tuple(tuple(map(schema.column, key)) for key in keys),
-        by_key=bool(keys) and all(separable_by_key(s.query.tree, s.schema) for s in statements),
+        by_key=bool(keys) and all(needs.separable_by_key(s.query.tree, s.schema) for s in statements),
         positions=positions,
         division=Division(None, why) if why else _division(statements, schema),
         relevance=Relevance(TRUE, (why,)) if why else _relevance(statements, schema),
@@ -186,7 +181,7 @@ def _common_keys(statements: Sequence[Statement], schema: Schema) -> list[tuple[
 
     Events of other keys may still be needed to show deadlines.
     """
-    if not all(separable_by_key(s.query.tree, s.schema, clocked=True) for s in statements):
+    if not all(needs.separable_by_key(s.query.tree, s.schema, clocked=True) for s in statements):
         return []
     roles = {schema.type, schema.time, schema.stream}
     return [
