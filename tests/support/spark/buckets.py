@@ -112,7 +112,9 @@ class StreamingRun:
     def _process(self, bucket, blobs, complete, *, expired):
         store = self.stores.setdefault(bucket, MemoryStore())
         watermark = self.watermark * 1000
-        step = remembering.process(self.work, "q", bucket, store, blobs, watermark, complete, expired=expired)
+        step = remembering.KeptBuckets(self.work, "q", store).process(
+            bucket, blobs, watermark, complete, expired=expired
+        )
         self.rows += [row for matches in step.matches for row in matches.to_arrow().to_pylist()]
         self.late += step.late.to_pylist()
         self.counts.update(events=step.events, held=step.held, steps=1)

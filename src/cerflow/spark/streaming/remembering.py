@@ -212,85 +212,96 @@ class Step(NamedTuple):
     held: bool
 
 
+#: No event is before this watermark: those of a log were not late when they came.
+_ALL = -(2**63)
 #: The buckets of this process and the heads of their states, by query and number, those used last at the end.
 _held: OrderedDict[tuple[str, int], tuple[StateHead, Bucket]] = OrderedDict()
 
 
-def process(
-    work: StreamWork,
-    query: str,
-    number: int,
-    store: BucketStore,
-    blobs: Sequence[bytes],
-    watermark: int,
-    complete: int,
-    *,
-    expired: bool = False,
-) -> Step:
-    """Take packed events into a bucket, recognise those before ``complete`` (microseconds), and keep the rest.
+@dataclass(frozen=True)
+class KeptBuckets:
+    """The buckets of a query in a store; ``query`` is the fingerprint of the work."""
 
-    Events before the watermark are late. ``complete`` is the next watermark as far as it is known by now: no later
-    event is before it. ``query`` is the fingerprint of the work, and ``expired`` says that the timer has gone off.
-    Raises `SnapshotError` if the store holds the state of another query or version.
-    """
-    head = store.head()
-    if head is not None:
-        _check(head, query)
-    bucket, held = _recalled(work, query, number, store, head)
-    if head is not None:
-        # Where a stream has watermarks of its own, Spark's may be behind.
-        watermark = max(watermark, head.watermark)
-    complete = max(watermark, complete)
-    added, late = bucket.add(blobs, watermark)
-    matches, released = bucket.release(complete)
-    timer = bucket.timer
-    before = None if head is None or expired else head.timer
-    if timer != before:
-        store.set_timer(before, timer)
-    nonce, snapshot, log = _kept(bucket, store, head, added)
-    head = StateHead(_FORMAT, query, nonce, snapshot, log, complete, timer)
-    store.set_head(head)
-    _held[query, number] = (head, bucket)
-    if len(_held) > limits.STREAM_BUCKETS_HELD:
-        _held.popitem(last=False)
-    events = late.num_rows + (0 if added is None else added.num_rows)
-    return Step(matches, late, events, released, bucket, snapshot + log, held)
+    work: StreamWork
+    query: str
+    store: BucketStore
 
+    def process(
+        self, number: int, blobs: Sequence[bytes], watermark: int, complete: int, *, expired: bool = False
+    ) -> Step:
+        """Take packed events into a bucket, recognise those before ``complete`` (microseconds), and keep the rest.
 
-def _check(head: StateHead, query: str) -> None:
-    if head.format != _FORMAT:
-        raise SnapshotError(
-            f"the state in the checkpoint has version {head.format}, this version of cerflow reads version {_FORMAT}: "
-            f"{_REMEDY}"
-        )
-    if head.query != query:
-        raise SnapshotError(
-            "the state in the checkpoint is of another query or other columns: a changed query needs a new checkpoint"
-        )
+        Events before the watermark are late. ``complete`` is the next watermark as far as it is known by now: no later
+        event is before it. ``expired`` says that the timer has gone off. Raises `SnapshotError` if the store holds the
+        state of another query or version.
+        """
+        head = self.store.head()
+        bucket, held = self._recalled(number, head)
+        if head is not None:
+            # Where a stream has watermarks of its own, Spark's may be behind.
+            watermark = max(watermark, head.watermark)
+        complete = max(watermark, complete)
+        added, late = bucket.add(blobs, watermark)
+        matches, released = bucket.release(complete)
+        timer = bucket.timer
+        before = None if head is None or expired else head.timer
+        if timer != before:
+            self.store.set_timer(before, timer)
+        nonce, snapshot, log = self._kept(bucket, head, added)
+        head = StateHead(_FORMAT, self.query, nonce, snapshot, log, complete, timer)
+        self.store.set_head(head)
+        _held[self.query, number] = (head, bucket)
+        if len(_held) > limits.STREAM_BUCKETS_HELD:
+            _held.popitem(last=False)
+        events = late.num_rows + (0 if added is None else added.num_rows)
+        return Step(matches, late, events, released, bucket, snapshot + log, held)
 
+    def _recalled(self, number: int, head: StateHead | None) -> tuple[Bucket, bool]:
+        """The bucket as the store has it, and whether it was in memory."""
+        # It is put back when its change is in the store: otherwise it cannot be used.
+        before, bucket = _held.pop((self.query, number), (None, None))
+        if head is None:
+            return Bucket(self.work), False
+        if head.format != _FORMAT:
+            raise SnapshotError(
+                f"the state in the checkpoint has version {head.format}, this version of cerflow reads version "
+                f"{_FORMAT}: {_REMEDY}"
+            )
+        if head.query != self.query:
+            raise SnapshotError(
+                "the state in the checkpoint is of another query or other columns: a changed query needs a new "
+                "checkpoint"
+            )
+        if before is not None and before.watermark > head.watermark:
+            # That micro-batch failed.
+            before = None
+        same = before is not None and before.nonce == head.nonce
+        log = list(self.store.log()) if head.log and not same else []
+        lacking = None if before is None else _lacking(before, head, log)
+        if before is None or bucket is None or lacking is None:
+            before, lacking, bucket = None, log, _restored(self.work, self.store, head)
+        if lacking:
+            bucket.add(lacking, _ALL)
+        if before is None or lacking or before.watermark < head.watermark:
+            # These detections were reported when the events came.
+            bucket.release(head.watermark)
+        return bucket, before is not None
 
-def _recalled(
-    work: StreamWork, query: str, number: int, store: BucketStore, head: StateHead | None
-) -> tuple[Bucket, bool]:
-    """The bucket as the store has it, and whether it was in memory."""
-    # It is put back when its change is in the store: otherwise it cannot be used.
-    before, bucket = _held.pop((query, number), (None, None))
-    if head is None:
-        return Bucket(work), False
-    if before is not None and before.watermark > head.watermark:
-        # That micro-batch failed.
-        before = None
-    same = before is not None and before.nonce == head.nonce
-    log = list(store.log()) if head.log and not same else []
-    lacking = None if before is None else _lacking(before, head, log)
-    if before is None or bucket is None or lacking is None:
-        before, lacking, bucket = None, log, _restored(work, store, head)
-    if lacking:
-        bucket.add(lacking, _ALL)
-    if before is None or lacking or before.watermark < head.watermark:
-        # These detections were reported when the events came.
-        bucket.release(head.watermark)
-    return bucket, before is not None
+    def _kept(self, bucket: Bucket, head: StateHead | None, added: pa.RecordBatch | None) -> tuple[bytes, int, int]:
+        """Write to the store that events were added to a bucket; gives nonce and the sizes of its snapshot and log."""
+        nonce, snapshot, log = (os.urandom(16), 0, 0) if head is None else (head.nonce, head.snapshot, head.log)
+        if added is None:
+            return nonce, snapshot, log
+        blob = packed_rows(added)
+        nonce = _next_nonce(nonce, blob)
+        log += len(blob) + _ENTRY_BYTES
+        if log <= max(limits.STREAM_LOG_RATIO * snapshot, limits.STREAM_LOG_BYTES):
+            self.store.append(blob)
+            return nonce, snapshot, log
+        data = bucket.snapshot()
+        step = limits.STREAM_CHUNK_BYTES
+        self.store.replace([data[at : at + step] for at in range(0, len(data), step)])
+        return nonce, len(data), 0
 
 
 def _restored(work: StreamWork, store: BucketStore, head: StateHead) -> Bucket:
@@ -317,26 +328,3 @@ def _lacking(before: StateHead, head: StateHead, log: list[bytes]) -> list[bytes
 
 def _next_nonce(nonce: bytes, entry: bytes) -> bytes:
     return hashlib.blake2b(entry, digest_size=16, key=nonce).digest()
-
-
-#: No event is before this watermark: those of a log were not late when they came.
-_ALL = -(2**63)
-
-
-def _kept(
-    bucket: Bucket, store: BucketStore, head: StateHead | None, added: pa.RecordBatch | None
-) -> tuple[bytes, int, int]:
-    """Write to the store that events were added to a bucket; gives its nonce and the sizes of its snapshot and log."""
-    nonce, snapshot, log = (os.urandom(16), 0, 0) if head is None else (head.nonce, head.snapshot, head.log)
-    if added is None:
-        return nonce, snapshot, log
-    blob = packed_rows(added)
-    nonce = _next_nonce(nonce, blob)
-    log += len(blob) + _ENTRY_BYTES
-    if log <= max(limits.STREAM_LOG_RATIO * snapshot, limits.STREAM_LOG_BYTES):
-        store.append(blob)
-        return nonce, snapshot, log
-    data = bucket.snapshot()
-    step = limits.STREAM_CHUNK_BYTES
-    store.replace([data[at : at + step] for at in range(0, len(data), step)])
-    return nonce, len(data), 0
