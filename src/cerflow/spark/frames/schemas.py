@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from cerflow.base.errors import InputError
 from cerflow.base.nested import is_nested, parts_of
@@ -43,10 +43,12 @@ def arrow_schema(frame: DataFrame) -> pa.Schema:
 def arrow_schema_of(schema: StructType, spark: SparkSession) -> pa.Schema:
     """The same for a schema of Spark."""
     zone = spark.conf.get("spark.sql.session.timeZone")
+    zoned: dict[str, Any] = {"timezone": zone} if "timezone" in signature(to_arrow_type).parameters else {}
     fields = []
     for field in schema.fields:
         try:
-            fields.append(pa.field(field.name, _arrow_type(field.dataType, zone)))
+            # PySpark before 4.3 says UTC instead.
+            fields.append(pa.field(field.name, _in_zone(to_arrow_type(field.dataType, **zoned), zone)))
         except PySparkException:
             fields.append(pa.field(field.name, pa.null(), metadata=_UNKNOWN))
     return pa.schema(fields)
@@ -61,13 +63,6 @@ def column_of(df: DataFrame, name: str) -> Column:
 def in_backticks(name: str) -> str:
     """The name of a column as Spark reads it, whatever it has."""
     return f"`{name.replace('`', '``')}`"
-
-
-def _arrow_type(data_type: DataType, zone: str | None) -> pa.DataType:
-    if "timezone" in signature(to_arrow_type).parameters:
-        return to_arrow_type(data_type, timezone=zone)
-    # PySpark before 4.3 says UTC instead.
-    return _in_zone(to_arrow_type(data_type), zone)
 
 
 def _in_zone(found: pa.DataType, zone: str | None) -> pa.DataType:

@@ -36,7 +36,8 @@ def lines_by_name(columns: Sequence[str], batches: Iterator[pa.RecordBatch]) -> 
     header_to_come = False
     for batch in batches:
         for lines, place in _by_place(batch):
-            names = _names(*_local(place[0]))
+            path = url2pathname(urlsplit(place[0]).path)
+            names = _names(path, os.stat(path).st_mtime_ns)
             fits = not set(wanted).isdisjoint(names)
             if place != last:
                 last, header_to_come = place, place[1] == 0 and fits
@@ -70,12 +71,6 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[pa.Array, tuple[str, int]
     cuts = (np.flatnonzero((np.diff(places) != 0).any(axis=0)) + 1).tolist()
     for begin, end in zip([0, *cuts], [*cuts, len(lines)], strict=True):
         yield lines.slice(begin, end - begin), (files[begin].as_py(), starts[begin].as_py())
-
-
-def _local(file: str) -> tuple[str, int]:
-    """The path of a file that Spark names, and when it was changed."""
-    path = url2pathname(urlsplit(file).path)
-    return path, os.stat(path).st_mtime_ns
 
 
 @lru_cache(maxsize=64)
