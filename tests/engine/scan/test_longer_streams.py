@@ -161,10 +161,13 @@ def test_what_ends_all_runs_before_their_first_event_is_not_left_out(formula, ke
     assert bag(found) == bag(semantics(query, table, time="t"))
 
 
-@pytest.mark.parametrize("clauses", ["", " PARTITION BY k", " WITHIN 30 [t]", " PARTITION BY k WITHIN 20 EVENTS"])
+@pytest.mark.parametrize(
+    "clauses", ["", " PARTITION BY k", " WITHIN 30 [t]", " PARTITION BY k WITHIN 20 EVENTS", " CONSUME BY ANY"]
+)
 @pytest.mark.parametrize(
     "formula",
     [
+        "START(A)",
         "START(A ; B)",
         "START((A AS a ; B AS b) FILTER b.v > a.v)",
         "START((A AS a : B AS b ; C AS c) FILTER c.v > a.v)",

@@ -86,8 +86,8 @@ def flow_of(
     if any(loops and frozenset() not in loops for loops in before):
         return "an event may end what is before the first event of a match"
     first = [] in before
-    if first and tables.partitioned:
-        return "the first event of a key counts"
+    if first and (tables.partitioned or tables.arrays.options[engine_layout.O_CONSUME]):
+        return "the first event counts, of a key or behind a match"
     window = _passing(tables)
     ends = [move.needs for move in tables.moves.rows if move.final]
     forwards = tables.transducer.states <= engine_layout.STATE_BITS
