@@ -3,26 +3,40 @@
 AND and OR are about the complex event (spec §3). If every label in a condition has one event, this equals a condition
 on the events, which is evaluated as it stands. The rest are choices about labels with several events. Each needs a copy
 of the automaton per alternative, or registers that remember which alternatives have held so far.
+
+A bracket with ``prev`` (spec §10) is a condition on every two neighbouring events of a label. It is checked as soon as
+the second one is read; a register keeps the values of the first one that the condition needs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import reduce
+from typing import cast
 
 from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
-from cerflow.automata.compile.neighbours import Neighbours, apply_neighbours
 from cerflow.automata.compile.set_conditions import apply_set_atoms
-from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, union
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, track, union
+from cerflow.automata.model.transducer import Transition, Write
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, fold, node, rebuild, transform, walk, with_children
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.connectives import TRUE, alternatives_of, clauses, conjuncts_of
-from cerflow.logic.conditions.guards import Asked, LabelAggregate, Of, Satisfied, leaves, substitute
+from cerflow.logic.conditions.guards import (
+    Asked,
+    LabelAggregate,
+    Of,
+    Satisfied,
+    Stored,
+    bare,
+    leaves,
+    separate,
+    substitute,
+)
 from cerflow.logic.rewriting.rebuild import mentions_set
 
 
@@ -167,3 +181,87 @@ def _apply(
     for some in existential:
         operand = apply_some(operand, some, many, scope, registers)
     return apply_set_atoms(operand, on_sets, many, scope, registers) if on_sets else operand
+
+
+_FORMER = "\0prev "
+
+
+@node
+class Neighbours(c.Condition):
+    """``condition`` holds for every two neighbouring events of ``label``.
+
+    It reads the second event as the current event; `Stored` leaves of register -1 stand for ``previous`` of the first.
+    """
+
+    label: str
+    condition: c.Condition
+    previous: tuple[c.Expression, ...]
+
+    template = "{label}[{condition}]"
+
+
+def neighbours(part: c.Condition, scopes: dict[str, int], scope: int, one: Container[str]) -> c.Condition | None:
+    """A bracket with ``prev``, perhaps under NOT, as `Neighbours`; TRUE if its label has one event; else None.
+
+    ``scopes`` are the occurrences that bind the labels, ``scope`` is that of the filter. Raises `UnsupportedQueryError`
+    for another label that the filtered formula itself gives.
+    """
+    negated, bracket = False, part
+    while isinstance(bracket, c.Not):
+        negated, bracket = not negated, bracket.operand
+    if not isinstance(bracket, c.Bracket) or not c.reads_previous(bracket):
+        return None
+    label = bracket.label
+    if label in one:
+        return TRUE
+    previous: list[c.Expression] = []
+
+    def visit(current: Node, children: Sequence[Node]) -> Node:
+        if not isinstance(current, c.Function) or current.name != "prev":
+            return with_children(current, children)
+        argument = bare(current.arguments[0])
+        previous.append(argument)
+        # As long as labels are distinguished, it counts as an attribute of its label.
+        return c.Attribute(label, f"{_FORMER}{len(previous) - 1}")
+
+    def stored(current: Node) -> Node:
+        if isinstance(current, c.Attribute) and current.name.startswith(_FORMER):
+            return Stored(-1, int(current.name.removeprefix(_FORMER)))
+        return current
+
+    condition = separate(rebuild(cast(c.Condition, bracket), visit), scopes)
+    here: dict[c.Expression, c.Expression] = {}
+    for leaf in leaves(condition):
+        if isinstance(leaf, Of) and leaf.label == label:
+            here[leaf] = leaf.expression
+        elif isinstance(leaf, Of) and leaf.scope == scope:
+            raise UnsupportedQueryError(
+                f"a bracket with prev cannot read '{leaf.label}', which the filtered formula gives itself",
+                span=bracket.span,
+                hint=f"Put FILTER on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
+            )
+    condition = transform(substitute(condition, here), stored)
+    return Neighbours(label, c.Not(condition) if negated else condition, tuple(previous))
+
+
+def apply_neighbours(operand: Fragment, atoms: Sequence[Neighbours], registers: RegisterFile) -> Fragment:
+    """Keep the runs in which every two neighbouring events satisfy the atoms."""
+    checks: list[tuple[Neighbours, c.Condition, Write]] = []
+    for atom in dict.fromkeys(atoms):
+        shown = ", ".join(map(registers.describe, atom.previous))
+        register = registers.value(len(atom.previous), f"prev {atom.label}.({shown})")
+        stored: dict[c.Expression, c.Expression] = {
+            Stored(-1, k): Stored(register, k) for k in range(len(atom.previous))
+        }
+        checks.append((atom, substitute(atom.condition, stored), Write(register, atom.previous, fresh=True)))
+    names = frozenset(atom.label for atom in atoms)
+
+    def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
+        given = t.labels & names
+        if not given:
+            return [(seen, t)]
+        guards = [condition for atom, condition, _ in checks if atom.label in given & seen]
+        writes = [write for atom, _, write in checks if atom.label in given]
+        return [(seen | given, t.guarded(guards).writing(*writes))]
+
+    return track(operand, frozenset[str](), step)

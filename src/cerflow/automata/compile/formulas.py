@@ -9,15 +9,13 @@ from cerflow.automata.compile import deadlines
 from cerflow.automata.compile.aggregates import between_bounds, gather
 from cerflow.automata.compile.automaton import compile_automaton
 from cerflow.automata.compile.conditions import several
-from cerflow.automata.compile.filters import apply_filter
+from cerflow.automata.compile.filters import apply_filter, neighbours
 from cerflow.automata.compile.negation import EventsRead, unless, without
-from cerflow.automata.compile.neighbours import neighbours
 from cerflow.automata.compile.products import both, both_in_time, product_all
-from cerflow.automata.compile.references import resolve_reference
 from cerflow.automata.compile.repetition import needs_counter, repeat
 from cerflow.automata.compile.selection import preferred
 from cerflow.automata.compile.sremo.expressions import compile_sremo
-from cerflow.automata.compile.waiting import Reference
+from cerflow.automata.compile.waiting import Reference, resolve_reference
 from cerflow.automata.compile.windows import begin_at_once, contiguous, hides_events, know_ends, restrict
 from cerflow.automata.model.clock import on_events, with_patience
 from cerflow.automata.model.fragment import Fragment, RegisterFile, atom, iterate, marks, relabel, sequence, union

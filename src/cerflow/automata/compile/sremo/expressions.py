@@ -4,37 +4,35 @@ A part is built for given registers at its beginning. For every state it is know
 place holds the content of the others, so an atom on an empty register is decided here. A sub-expression that may begin
 with different registers filled is built once for each case. A register written on one side of ``&``, or below ``!``,
 gets another place than the one that is still read elsewhere, so ``v' = v`` after ``!e`` needs no copying.
+
+For ``!e`` nothing is unrolled (§5.1.2, §11.11). One run follows the set of all runs of the fragment of e that began
+with it, as in the subset construction (see `cerflow.automata.compile.run_sets`), and may end wherever none of these
+ends. Registers of enclosing expressions are its own, so conditions on them are atoms of the event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import count
 
 from cerflow.automata.compile.products import both
-from cerflow.automata.compile.sremo.complement import complement_of, remembers_without_end
-from cerflow.automata.compile.sremo.terminals import (
-    START,
-    Held,
-    Place,
-    Places,
-    Positions,
-    guards_of,
-    refused,
-    restricted,
-    waiting_anywhere,
-)
+from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
+from cerflow.automata.compile.sremo import terminals
+from cerflow.automata.compile.sremo.terminals import START, Held, Place, Places, Positions, restricted
 from cerflow.automata.compile.windows import restrict
-from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size
-from cerflow.automata.model.transducer import Transition
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, track
+from cerflow.automata.model.transducer import Register, Transition
 from cerflow.automata.optimise.simplify import merge_transitions
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import answered
 from cerflow.language import sremo as r
-from cerflow.language.condition import Condition
+from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, fold, nested_operands, walk_into
 from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions.connectives import TRUE, conjunction
+from cerflow.logic.conditions.guards import Satisfied
 from cerflow.logic.rewriting.strategies import without_strategies
 
 
@@ -104,7 +102,7 @@ class _Builder:
                 t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
             ]
         whole = Fragment(self._states, {waiting}, final | (ends - silent), part.transitions).trimmed()
-        return waiting_anywhere(merge_transitions(whole))
+        return terminals.waiting_anywhere(merge_transitions(whole))
 
     def _placed(self, question: _Question) -> _Rule:
         try:
@@ -176,7 +174,7 @@ class _Builder:
         return replace(asked, held=restricted(asked.held, wanted))
 
     def _terminal(self, terminal: r.Terminal, question: _Question) -> Positions:
-        guards = guards_of(terminal.condition, dict(question.held))
+        guards = terminals.guards_of(terminal.condition, dict(question.held))
         if guards is None:
             return Positions()
         after = dict(question.held)
@@ -257,7 +255,7 @@ class _Builder:
         """``[TRUE] & !φ``: one event that satisfies none of the conditions."""
         guards: list[Condition] = []
         for terminal in events:
-            found = refused(terminal.condition, dict(question.held))
+            found = terminals.refused(terminal.condition, dict(question.held))
             if found is None:
                 return Positions()
             guards += found
@@ -307,11 +305,77 @@ def _events_denied(expression: r.Intersection) -> list[r.Terminal] | None:
     if expression.left != r.ANY_EVENT or not isinstance(expression.right, r.Complement):
         return None
     found = nested_operands(expression.right.operand, r.Alternation)
-    terminals = [part for part in found if isinstance(part, r.Terminal)]
-    return terminals if len(terminals) == len(found) else None
+    events = [part for part in found if isinstance(part, r.Terminal)]
+    return events if len(events) == len(found) else None
 
 
 def _window_inside(operand: r.Sremo) -> bool:
     """Whether windows bound all of an expression except events that it reads unconditionally."""
     outside = walk_into(operand, lambda n: isinstance(n, r.Sremo) and not isinstance(n, r.Windowed | r.Terminal))
     return all(not isinstance(n, r.Terminal) or n == r.ANY_EVENT for n in outside)
+
+
+#: The name of the runs that must not end.
+_DENIED = "denied"
+#: The state of the following run: the runs beside it (None: they will end anyway), and whether none ended now.
+_Place = tuple[RunSet | None, bool]
+
+
+def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
+    """A deterministic fragment of the strings, except the empty one, that the operand does not match.
+
+    Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
+    """
+    followed = FollowedRuns(operand, registers, alone=True)
+    final, ending = followed.final, _universal(followed.fragment)
+
+    def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
+        run_set, _ = place
+        if run_set is None:
+            return
+        sources = [(_DENIED, run_set, every)]
+        for case in followed.cases(t, sources):
+            free = _both_ways(followed.none_enters(case, sources, final))
+            open_ = _both_ways(followed.none_enters(case, sources, ending))
+            after, writes = followed.step(case, _DENIED, sources, run_set)
+            for is_free, not_ended in free:
+                for is_open, not_lost in open_:
+                    if is_free or is_open:
+                        asked = t.reguarded([*case.literals, *not_ended, *not_lost])
+                        yield (after if is_open else None, is_free), asked.writing(*writes) if is_open else asked
+
+    follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
+    start: _Place = followed.beginning(), False
+    return track(follower, start, step, lambda place: place[1]).trimmed()
+
+
+def remembers_without_end(operand: Fragment, registers: Sequence[Register]) -> bool:
+    """Whether some run can continue over any number of events before it reads a register that it wrote.
+
+    Then the set of all runs may hold any number of values. Starts of windows do not count: the latest one suffices.
+    """
+    live = operand.finished(registers).live()
+    order: TopologicalSorter[tuple[int, int]] = TopologicalSorter()
+    for t in operand.transitions:
+        for k in live[t.source] & live[t.target] - {write.register for write in t.writes}:
+            if registers[k].window is None:
+                order.add((t.source, k), (t.target, k))
+    try:
+        order.prepare()
+    except CycleError:
+        return True
+    return False
+
+
+def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Condition]]]:
+    """Whether guards hold, with the conditions that decide it; without guards they do, and None never does."""
+    if guards is None:
+        return [(False, [])]
+    held = (True, guards)
+    return [held, (False, [Not(Satisfied(conjunction(guards)))])] if guards else [held]
+
+
+def _universal(fragment: Fragment) -> frozenset[int]:
+    """States in which a run can stay over any event, and end with it."""
+    ended = {t.source for t in fragment.transitions if t.test == TRUE and not t.atoms and t.target in fragment.final}
+    return frozenset(t.source for t in fragment.transitions if t.skips and t.source in ended)
