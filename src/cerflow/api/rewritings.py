@@ -25,7 +25,7 @@ from cerflow.theory.from_automata import (
     star_counterexample,
 )
 from cerflow.theory.papers.constructions.operators import star_matches
-from cerflow.theory.papers.translations.cel import star_to_formula, to_formula
+from cerflow.theory.papers.translations.conversions import star_to_formula, to_formula
 from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.rewriting.first_order.properties import (
     disjunctive_normal_form,

@@ -28,15 +28,7 @@ from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.theory.deciding.equivalence import compare_transducers
 from cerflow.theory.deciding.witnesses import Answer, Budget, Witness
 from cerflow.theory.from_automata import matches_of_star_runs
-from cerflow.theory.papers.model.automaton import (
-    MARKED,
-    SKIPPED,
-    Automaton,
-    Effect,
-    Successor,
-    TransitionLike,
-    fresh_names,
-)
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, Successor, fresh_names
 from cerflow.theory.papers.model.conditions import as_condition
 from cerflow.theory.papers.model.faults import LabelSetError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, defined_for
@@ -77,13 +69,9 @@ def filter_label(automaton: AnyA, label: str, condition: str | Condition) -> Any
     """
     _check_names(label)
     asked = conjuncts(as_condition(condition))
-
-    def change(t: TransitionLike) -> Effect:
-        if label not in t.output:
-            return t.effect
-        return conjunction([*conjuncts(t.guard), *asked]), t.output, t.writes
-
-    return automaton.rewritten(change)
+    return automaton.rewritten(
+        lambda t: (conjunction([*conjuncts(t.guard), *asked]), t.output, t.writes) if label in t.output else t.effect
+    )
 
 
 @defined_for(CEA, UCEA, SRT, RMA)

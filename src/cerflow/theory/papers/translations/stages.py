@@ -22,7 +22,7 @@ from cerflow.theory.papers.model.faults import AutomatonError
 from cerflow.theory.papers.model.models import CEA
 from cerflow.theory.papers.model.pictures import show_edge
 from cerflow.theory.papers.model.runs import reached_states, reported_matches
-from cerflow.theory.papers.translations.cel import compile_cel
+from cerflow.theory.papers.translations.conversions import compile_cel
 from cerflow.theory.rewriting.first_order.properties import safe_form
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 
