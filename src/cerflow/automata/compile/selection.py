@@ -21,7 +21,7 @@ from cerflow.automata.optimise.detection import Simulation
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import gathered, reached
+from cerflow.base.graphs import gathered, reached_along
 from cerflow.language.formula import Strategy
 from cerflow.logic.conditions.cases import contradicts, merged_cases
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
@@ -161,7 +161,7 @@ def _rivals_that_matter(
         return every, every
     others_counts, better_from_better, better_from_others = order
     #: Pairs of a run's state and its rival's, and whether the rival is preferred.
-    before: dict[tuple[int, int, bool], list[tuple[int, int, bool]]] = {}
+    edges: list[tuple[tuple[int, int, bool], tuple[int, int, bool]]] = []
     start: list[tuple[int, int, bool]] = []
     tests = [conjuncts(t.test) for t in transitions]
     for (k, t), (j, u) in combinations_with_replacement(enumerate(transitions), 2):
@@ -175,11 +175,11 @@ def _rivals_that_matter(
             ):
                 if counts(a)(b):
                     source, target = (a.source, b.source, was), (a.target, b.target, becomes)
-                    before.setdefault(target, []).append(source)
+                    edges.append((target, source))
                     if becomes and a.target in fragment.final and b.target in fragment.final:
                         start.append(source)
     matter: list[list[set[int]]] = [[set() for _ in range(fragment.states)] for _ in range(2)]
-    for state, rival, preferred_already in reached(start, lambda pair: before.get(pair, ())):
+    for state, rival, preferred_already in reached_along(edges, start):
         matter[preferred_already][state].add(rival)
     return list(map(frozenset, matter[False])), list(map(frozenset, matter[True]))
 

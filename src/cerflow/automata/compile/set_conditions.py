@@ -23,7 +23,9 @@ from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.evaluate import constant_value
 
 #: The labels given so far, and the result of each test on a set: true, false or, with None, neither.
-_Memory = tuple[frozenset[str], tuple[bool | None, ...]]
+_Truths = tuple[bool | None, ...]
+_Memory = tuple[frozenset[str], _Truths]
+_Labels = frozenset[str]
 T = TypeVar("T")
 #: A result, and the conditions under which it comes about.
 _Outcome = tuple[T, list[c.Condition]]
@@ -72,14 +74,14 @@ class _AggregateRegister:
         self._register = registers.value(len(self._kept.start), registers.describe(gathered))
         self._former = tuple(guards.Stored(self._register, k) for k in range(len(self._kept.start)))
 
-    def value(self, given: frozenset[str], seen: frozenset[str]) -> c.Expression:
+    def value(self, given: _Labels, seen: _Labels) -> c.Expression:
         """The aggregate over the events seen so far, and the current event if it is given the label."""
         if seen.isdisjoint(self.labels):
             name = self.node.name
             return value_of_no_events(name) if given.isdisjoint(self.labels) else alone(name, self.node.value)
         return self._kept.finish(self._former if given.isdisjoint(self.labels) else self._kept.step(self._former))
 
-    def write(self, given: frozenset[str], seen: frozenset[str]) -> Write | None:
+    def write(self, given: _Labels, seen: _Labels) -> Write | None:
         """The write at an event with these labels."""
         row = self._kept.start if seen.isdisjoint(self.labels) else self._kept.step(self._former)
         if given.isdisjoint(self.labels) or row == self._former:
@@ -114,7 +116,7 @@ class _OrderRegister:
         plain = c.Comparison(Operator.EQ, gathered, _TRUE)
         self._wanted = True if plain in atoms else False if c.Not(plain) in atoms else None
 
-    def outcomes(self, truth: bool | None, given: frozenset[str], seen: frozenset[str]) -> list[_Outcome[bool | None]]:
+    def outcomes(self, truth: bool | None, given: _Labels, seen: _Labels) -> list[_Outcome[bool | None]]:
         """The results of the test after an event, each with its condition; a single null is unknown."""
         value, begun = self.node.argument, not seen.isdisjoint(self.labels)
         if given.isdisjoint(self.labels) or truth is False or (self._wanted is False and not begun):
@@ -144,19 +146,19 @@ class _SetRegister:
         meaning = f"{asked.name}({', '.join(shown)})"
         self._register = registers.add(Register(Accumulation.SET, len(self._row(0)), meaning))
 
-    def value(self, given: frozenset[str], seen: frozenset[str]) -> c.Expression:
+    def value(self, given: _Labels, seen: _Labels) -> c.Expression:
         """The answer for the events seen so far, and the current event under the labels that it is given."""
         asked = self.node
         rows = None if seen.isdisjoint(asked.labels) else guards.AllRows(self._register, 0)
         here = self._bits(given)
         return c.TruthValue(guards.SetCall(asked.name, asked.arguments, asked.sets, len(asked.labels), rows, here))
 
-    def write(self, given: frozenset[str], seen: frozenset[str]) -> Write | None:
+    def write(self, given: _Labels, seen: _Labels) -> Write | None:
         """The write at an event with these labels."""
         here = self._bits(given)
         return Write(self._register, self._row(here), fresh=seen.isdisjoint(self.labels)) if here else None
 
-    def _bits(self, given: frozenset[str]) -> int:
+    def _bits(self, given: _Labels) -> int:
         return sum((label in given) << k for k, label in enumerate(self.labels))
 
     def _row(self, here: int) -> tuple[c.Expression, ...]:
@@ -169,7 +171,7 @@ class _SetRegister:
 class _Ends:
     """The values that atoms need from the events of a run, and the checks where it ends."""
 
-    def __init__(self, atoms: Sequence[c.Condition], many: frozenset[str], scope: int, registers: RegisterFile) -> None:
+    def __init__(self, atoms: Sequence[c.Condition], many: _Labels, scope: int, registers: RegisterFile) -> None:
         nodes = dict.fromkeys(n for atom in atoms for n in walk(atom))
         gathered = [n for n in nodes if isinstance(n, guards.LabelAggregate)]
         self._atoms = [Relating(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms]
@@ -180,17 +182,15 @@ class _Ends:
         #: The labels that matter.
         self.labels = frozenset(label for one in (*self._atoms, *self._kept, *self.tests) for label in one.labels)
 
-    def outcomes(
-        self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
-    ) -> list[_Outcome[tuple[bool | None, ...]]]:
+    def outcomes(self, given: _Labels, seen: _Labels, truths: _Truths) -> list[_Outcome[_Truths]]:
         """The results of the tests on sets after an event, each with its condition."""
-        result: list[_Outcome[tuple[bool | None, ...]]] = [((), [])]
+        result: list[_Outcome[_Truths]] = [((), [])]
         for test, truth in zip(self.tests, truths):
             cases = test.outcomes(truth, given, seen)
             result = [((*before, after), [*some, *more]) for before, some in result for after, more in cases]
         return result
 
-    def writes(self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]) -> Iterator[Write]:
+    def writes(self, given: _Labels, seen: _Labels, truths: _Truths) -> Iterator[Write]:
         """The writes at an event."""
         for atom in self._atoms:
             yield from atom.writes(given, seen)
@@ -199,9 +199,7 @@ class _Ends:
             if truth is not False and not given.isdisjoint(test.labels):
                 yield Write(test.register, (test.node.argument,), fresh=True)
 
-    def checks(
-        self, given: frozenset[str], seen: frozenset[str], truths: tuple[bool | None, ...]
-    ) -> list[c.Condition] | None:
+    def checks(self, given: _Labels, seen: _Labels, truths: _Truths) -> list[c.Condition] | None:
         """The atoms where a run ends with the current event; None if one of them cannot hold."""
         values: dict[c.Expression, c.Expression] = {kept.node: kept.value(given, seen) for kept in self._kept}
         values |= {test.node: c.Literal(truth) for test, truth in zip(self.tests, truths)}

@@ -24,12 +24,12 @@ def restrict(operand: Fragment, window: Window, registers: RegisterFile) -> Frag
     """``φ WITHIN window``: the measure grows along the stream, so every marked event is tested against the first."""
     start = registers.value(1, "start of window", window)
     begin = Write(start, (Measure(window),), fresh=True)
-    return _observe(operand, window, begin, [InWindow(Stored(start, 0), window)])
+    return _observe(operand, window, [begin], [InWindow(Stored(start, 0), window)])
 
 
 def know_ends(operand: Fragment, window: Window) -> Fragment:
     """The runs whose first and last marked events have a measure (only attributes may be missing)."""
-    return _observe(operand, window, None, []) if isinstance(window, AttributeWindow) else operand
+    return _observe(operand, window, [], []) if isinstance(window, AttributeWindow) else operand
 
 
 def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
@@ -42,7 +42,7 @@ def hides_events(operand: Fragment, keep: frozenset[str] | None) -> bool:
     return hidden or any(not t.labels for t in operand.endings())
 
 
-def _observe(operand: Fragment, window: Window, begin: Write | None, within: Sequence[Condition]) -> Fragment:
+def _observe(operand: Fragment, window: Window, begin: Sequence[Write], within: Sequence[Condition]) -> Fragment:
     attribute = Attribute(None, window.attribute) if isinstance(window, AttributeWindow) else None
     known = [] if attribute is None else [IsNull(attribute, True)]
 
@@ -50,8 +50,7 @@ def _observe(operand: Fragment, window: Window, begin: Write | None, within: Seq
         if not t.labels:
             return [(place, t)]
         if place == _BEFORE:
-            first = t.guarded(known)
-            return [(_KNOWN, first if begin is None else first.writing(begin))]
+            return [(_KNOWN, t.guarded(known).writing(*begin))]
         following = [(_KNOWN, t.guarded([*known, *within]))]
         if attribute is not None:
             # Between the ends an event may lack the attribute, but not as the last one.

@@ -264,7 +264,7 @@ def track(
     )
 
 
-def _counted(_: Hashable, result: Fragment) -> int:
+def _new_state(_: Hashable, result: Fragment) -> int:
     state = result.add_state()
     check_fragment_size(result)
     return state
@@ -274,7 +274,7 @@ def explored(
     starts: Iterable[T],
     following: Callable[[T], Iterable[tuple[T, Transition]]],
     is_final: Callable[[T], bool],
-    numbered: Callable[[T, Fragment], int] = _counted,
+    numbered: Callable[[T, Fragment], int] = _new_state,
     states: int = 0,
 ) -> Fragment:
     """The fragment of all places that lead from some to others, with the transitions that ``following`` gives.
