@@ -174,13 +174,9 @@ def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
         return None
     x, y = max(labels, key=labels.__getitem__), min(labels, key=labels.__getitem__)
     sums = sum(isinstance(n, c.Arithmetic) for n in walk(condition))
-    form = (
-        _TimeComparison.PLAIN
-        if not sums
-        else _TimeComparison.SUBTRACTED
-        if sums == 1 and not (one[0] and other[0])
-        else _TimeComparison.MOVED
-    )
+    form = _TimeComparison.PLAIN
+    if sums:
+        form = _TimeComparison.SUBTRACTED if sums == 1 and not (one[0] and other[0]) else _TimeComparison.MOVED
     bound = other[1] - one[1]
     edges: TimeEdges = {}
     if operator in (Operator.LT, Operator.LE, Operator.EQ):

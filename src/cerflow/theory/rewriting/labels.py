@@ -52,7 +52,9 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Sequence[Operation] 
     """
     labels = resolve(formula).labels
     places = occurrences(formula)
-    apply = _Application(formula)
+    fresh = FreshNames(formula)
+    given = {n.label if isinstance(n, f.As) else n.new for n in walk(formula) if isinstance(n, f.As | f.Rename)}
+    types = relation_names(formula) - given
     gone: set[int] = set()
     here: dict[int, Sequence[Operation]] = {}
 
@@ -81,7 +83,9 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Sequence[Operation] 
     def change(index: int, current: Node) -> Node:
         if index in gone:
             return current.children[0]
-        return apply(cast(f.Formula, current), here[index], labels[index]) if here.get(index) else current
+        if not here.get(index):
+            return current
+        return _applied(cast(f.Formula, current), here[index], labels[index], fresh, types)
 
     return transformed(formula, change)
 
@@ -135,39 +139,36 @@ def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
     return inner.assigned
 
 
-class _Application:
-    """The needed operations on a formula that reads one event (or stays around PROJECT or AND)."""
+def _applied(
+    event: f.Formula, operations: Sequence[Operation], labels: Labels, fresh: FreshNames, types: frozenset[str]
+) -> f.Formula:
+    """The needed operations on a formula that reads one event (or stays around PROJECT or AND).
 
-    def __init__(self, formula: f.Formula) -> None:
-        self._fresh = FreshNames(formula)
-        given = {n.label if isinstance(n, f.As) else n.new for n in walk(formula) if isinstance(n, f.As | f.Rename)}
-        #: Names that an event has only as its type, so that no formula but its type binds them.
-        self._types = relation_names(formula) - given
-
-    def __call__(self, event: f.Formula, operations: Sequence[Operation], labels: Labels) -> f.Formula:
-        assigned = set(labels.assigned)
-        always = set(labels.bound if labels.single else ())
-        for operation in operations:
-            match operation:
-                case f.As(_, label):
-                    if label not in always:
-                        event = f.As(event, label)
-                    assigned.add(label)
-                    always |= {label} if labels.single else set()
-                case f.Rename(_, old, new):
-                    if old != new and (old in assigned or labels.by_type(old)):
-                        event = f.Rename(event, old, new)
-                        assigned = (assigned - {old}) | {new}
-                        always = (always - {old}) | {new} if old in always else always
-                case OnEvents(label, condition):
-                    if label is None or label in assigned or (labels.by_type(label) and label in self._types):
-                        event = _filtered(event, condition)
-                    elif labels.by_type(label):
-                        # A type may have the name of a label; a formula around may bind that name.
-                        own = self._fresh.like(label)
-                        renamed = f.Filter(f.Rename(event, label, own), relabelled(condition, {label: own}))
-                        event = f.Rename(renamed, own, label)
-        return event
+    ``types`` are names that an event has only as its type, so that no formula but its type binds them.
+    """
+    assigned = set(labels.assigned)
+    always = set(labels.bound if labels.single else ())
+    for operation in operations:
+        match operation:
+            case f.As(_, label):
+                if label not in always:
+                    event = f.As(event, label)
+                assigned.add(label)
+                always |= {label} if labels.single else set()
+            case f.Rename(_, old, new):
+                if old != new and (old in assigned or labels.by_type(old)):
+                    event = f.Rename(event, old, new)
+                    assigned = (assigned - {old}) | {new}
+                    always = (always - {old}) | {new} if old in always else always
+            case OnEvents(label, condition):
+                if label is None or label in assigned or (labels.by_type(label) and label in types):
+                    event = _filtered(event, condition)
+                elif labels.by_type(label):
+                    # A type may have the name of a label; a formula around may bind that name.
+                    own = fresh.like(label)
+                    renamed = f.Filter(f.Rename(event, label, own), relabelled(condition, {label: own}))
+                    event = f.Rename(renamed, own, label)
+    return event
 
 
 def _filtered(event: f.Formula, condition: Condition) -> f.Formula:
