@@ -205,13 +205,10 @@ def _truth(node: c.TruthValue, _: int) -> tuple[int, list[_Piece]]:
 
 def _predicate(node: c.PredicateCall, _: int) -> tuple[int, list[_Piece]]:
     name = quote_name(node.name, always=node.name.lower() in BUILT_IN)
-    return _Level.PRIMARY, [f"{name}(", *_separated(map(_argument, node.arguments)), ")"]
-
-
-def _argument(argument: c.Expression) -> _Piece:
     # A name alone would be a label.
-    alone = isinstance(argument, c.Attribute) and argument.label is None
-    return (argument, _Level.IN_PARENTHESES if alone else _Level.SUM)
+    alone = [isinstance(a, c.Attribute) and a.label is None for a in node.arguments]
+    given = ((a, _Level.IN_PARENTHESES if own else _Level.SUM) for a, own in zip(node.arguments, alone))
+    return _Level.PRIMARY, [f"{name}(", *_separated(given), ")"]
 
 
 def _between(node: c.Between, asked: int) -> tuple[int, list[_Piece]]:
@@ -255,10 +252,6 @@ def _statements(node: s.Statements, _: int) -> tuple[int, list[_Piece]]:
         pieces.append((statement, 0))
         above.update(kinds)
     return 0, pieces
-
-
-def _projection(node: s.Projection, asked: int) -> tuple[int, list[_Piece]]:
-    return _template(0, "{items}" if node.kind is s.ProjectionKind.ITEMS else "{kind}‹, {items}›")(node, asked)
 
 
 def _select(node: s.Select, asked: int) -> tuple[int, list[_Piece]]:
@@ -339,7 +332,9 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.PredicateCall: _predicate,
     f.Filter: _filter,
     f.Repetition: _repetition,
-    s.Projection: _projection,
+    s.Projection: lambda node, asked: _template(
+        0, "{items}" if node.kind is s.ProjectionKind.ITEMS else "{kind}‹, {items}›"
+    )(node, asked),
     s.Select: _select,
     s.Statements: _statements,
     a.AutomatonFormula: lambda node, _: (_Level.STEP, [f"AUTOMATON {quote_string(automaton_to_json(node, show))}"]),
