@@ -319,6 +319,7 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
         (lambda: x.a.isin("abc"), TypeError, "not one string"),
         (lambda: x.a.regexp("("), QueryError, "cannot be read"),
         (lambda: x.a.like(3), TypeError, "must be a string"),
+        (lambda: sremo("[TRUE]").then(3), TypeError, "an expression of SREMO is expected here, not int"),
         (lambda: sum_(x), TypeError, "takes a value such as x.price"),
         (lambda: A.project(), TypeError, "at least one label"),
         (lambda: any_match(), TypeError, "at least one operand"),

@@ -33,7 +33,7 @@ class SremoExpr(Expr[r.Sremo]):
 
     def then(self, other: SremoExpr) -> SremoExpr:
         """``e . f``, the same as ``e >> f``."""
-        return self >> other
+        return SremoExpr(r.Concatenation(self.tree, *_trees((other,))))
 
     def star(self) -> SremoExpr:
         """``e*``."""

@@ -92,14 +92,12 @@ def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema, times: bo
     match current:
         case c.Arithmetic() if any(form.sort.of_time for form in below):
             return _arithmetic(current, below, sort, schema)
-        case c.Negative() | c.Function("abs") | c.Aggregate("sum") if sort.of_time:
+        case c.Negative() | c.If() | c.Function("abs" | "coalesce") | c.Aggregate("sum") if sort.of_time:
             return _Rewritten(with_children(current, numbers), sort, computed=True)
         case c.Function(name) if name in c.DATE_PARTS:
             return _Rewritten(
                 DatePart(cast(c.Expression, numbers[0]), name, zone_of(current, schema), span=current.span), sort
             )
-        case c.Function("coalesce") | c.If() if sort.of_time:
-            return _Rewritten(with_children(current, numbers), sort, computed=True)
         case c.Aggregate("avg") if sort.of_time:
             return _Rewritten(Whole(cast(c.Expression, with_children(current, numbers))), sort, computed=True)
     return _Rewritten(with_children(current, trees), sort, sort.of_time and any(form.computed for form in below))
