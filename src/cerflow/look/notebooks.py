@@ -6,6 +6,7 @@ import re
 import shlex
 from argparse import Namespace
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, cast, get_args
 
 import pyarrow as pa
@@ -40,16 +41,10 @@ class Found:
         self.matches = matches.held()
         self._table = self.matches.first_as_html(limit)
         self._rows = self.matches.rows()
-        self._page = self._drawn(limit) if pictures else None
-
-    def _drawn(self, limit: int) -> str | None:
-        """The page of the shown matches, unless they have no positions or events."""
-        if not self.matches:
-            return None
-        try:
-            return self.matches.to_html(limit=limit)
-        except CerflowError:
-            return None
+        self._page: str | None = None
+        if pictures and self.matches:
+            with suppress(CerflowError):  # they have no positions or events
+                self._page = self.matches.to_html(limit=limit)
 
     def __repr__(self) -> str:
         return f"<{counted(self._rows, 'match', 'matches')} of {self.query!r}>"
@@ -127,22 +122,18 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
         raise UsageError(f"%%cerflow: --to needs the name of a variable, not {options.to!r}")
     try:
         with progress() as show:
-            found = _match(shell, options, cell.strip(), show)
+            query: Query | Program = read_query(cell.strip(), language=options.language)
+            compile_kernels(PhaseTimer())
+            events = _events(shell, options, show)
+            matches = query.match(events.events, **events.roles, threads=options.threads)
+            show.bar("recognising", len(events.events), matches.reached, " events")
+            found = Found(query, matches, options.limit, pictures=not options.no_picture)
     except CerflowError as error:
         # The message says where and how to continue; a traceback would hide it.
         raise UsageError(str(error)) from None
     if options.to is not None:
         shell.user_ns[options.to] = found.matches
     return found
-
-
-def _match(shell: InteractiveShell, options: Namespace, text: str, show: Progress) -> Found:
-    query: Query | Program = read_query(text, language=options.language)
-    compile_kernels(PhaseTimer())
-    events = _events(shell, options, show)
-    matches = query.match(events.events, **events.roles, threads=options.threads)
-    show.bar("recognising", len(events.events), matches.reached, " events")
-    return Found(query, matches, options.limit, pictures=not options.no_picture)
 
 
 def _events(shell: InteractiveShell, options: Namespace, show: Progress) -> Streams[pa.Table]:

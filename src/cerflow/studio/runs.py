@@ -132,13 +132,11 @@ def preview(query: Query, loaded: LoadedEvents) -> Preview | None:
     plain = replace(query.tree, projection=Projection(ProjectionKind.ALL))
 
     def found(select: Select) -> Matches:
-        return (
-            Query(select, reading=query.reading)
-            .recognizer(events.schema, on_bad_record="skip", memory=limits.STUDIO_MEMORY // 4, **loaded.roles)
-            .push(events)
-        )
+        memory, asked = limits.STUDIO_MEMORY // 4, Query(select, reading=query.reading)
+        return asked.recognizer(events.schema, on_bad_record="skip", memory=memory, **loaded.roles).push(events)
 
     counts: dict[int, int] = {}
+    parts: dict[int, Mark] = {}
     with limited(limits.STUDIO_PREVIEW_SECONDS):
         try:
             matches = found(plain)
@@ -162,19 +160,11 @@ def preview(query: Query, loaded: LoadedEvents) -> Preview | None:
                     break
                 except (CerflowError, MemoryError):
                     continue  # it has conditions on labels of other parts, or is too large alone
-    return Preview(query, outcome, _texts(query.tree, counts))
-
-
-def _texts(select: Select, counts: Mapping[int, int]) -> dict[int, Mark]:
-    found = {}
-    for node in walk(select.formula):
-        if isinstance(node, f.Formula) and id(node) in counts:
-            noun = "events" if _is_single(node) else "matches"
-            text = shown_number(counts[id(node)])
-            if isinstance(node, f.Filter) and id(node.operand) in counts:
-                text = f"{text} of {shown_number(counts[id(node.operand)])}"
-            found[id(node)] = Mark((f"{text} {noun}",))
-    return found
+                text = shown_number(counts[id(node)])
+                if isinstance(node, f.Filter) and id(node.operand) in counts:
+                    text = f"{text} of {shown_number(counts[id(node.operand)])}"
+                parts[id(node)] = Mark((f"{text} {'events' if _is_single(node) else 'matches'}",))
+    return Preview(query, outcome, parts)
 
 
 def _is_single(node: f.Formula) -> bool:

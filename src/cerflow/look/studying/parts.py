@@ -78,9 +78,7 @@ class TracedParts:
 
     def marks(self, place: int, number: int) -> dict[int, Mark]:
         """The marks of a step, by the identity of nodes of the tree: of a deadline before an event, or of the event."""
-        event = self._trace[place]
-        steps: tuple[PassedDeadline | TracedEvent, ...] = (*event.before, event)
-        step = steps[number]
+        step = self._trace[place].steps[number]
         if isinstance(step, TracedEvent) and step.unread is not None:
             return {}
         found = {self._outer[id(node)]: self._of_event(label, step) for label, node in self._events.items()}

@@ -122,6 +122,11 @@ class TracedEvent(TracedStep):
     unread: str | None = None
     before: tuple[PassedDeadline, ...] = ()
 
+    @property
+    def steps(self) -> tuple[PassedDeadline | TracedEvent, ...]:
+        """The deadlines that it shows, and itself."""
+        return (*self.before, self)
+
 
 class PartialMatches:
     """A set of complex events: those of ``before``, each with the event at ``position`` under ``labels``."""

@@ -292,9 +292,7 @@ class Trace:
 
     def steps(self) -> Iterator[s.PassedDeadline | s.TracedEvent]:
         """All steps in their order: deadlines that pass, and events."""
-        for step in self:
-            yield from step.before
-            yield step
+        yield from chain.from_iterable(event.steps for event in self)
         yield from self.behind
 
     def left(self, window: Window, begun: int, step: s.TracedEvent) -> tuple[float, float] | None:

@@ -142,7 +142,7 @@ class SteppingPanel:
         start = self._position - trace.sample.first
 
         def found(k: int) -> tuple[int, int] | None:
-            for number, step in enumerate((*trace[k].before, trace[k])):
+            for number, step in enumerate(trace[k].steps):
                 if step.detected and (k > start or number > past):
                     return k, number
             return None
@@ -164,7 +164,7 @@ class SteppingPanel:
         def detecting(k: int) -> int | None:
             if k != end - first:
                 return None
-            steps = (*trace[k].before, trace[k])
+            steps = trace[k].steps
             found = [n for n, step in enumerate(steps) if step.detected] or [len(steps) - 1]
             own = (n for n in found if any(shown <= {p for _, p in pairs} for pairs in steps[n].matches))
             return next(own, found[0])
@@ -181,7 +181,9 @@ class SteppingPanel:
     async def _reach(self, position: int, number: int | None) -> bool:
         trace = self._trace
         if trace is None or not trace.sample.first <= position < trace.sample.end:
-            trace = await self._make(_section(position))
+            # So far back that windows of most queries have room.
+            near = position < limits.STUDIED_EVENTS // 2
+            trace = await self._make(0 if near else position - limits.STUDIED_EVENTS // 4)
         if trace is None:
             return False
         first, parts = trace.sample.first, self._parts
@@ -206,8 +208,7 @@ class SteppingPanel:
             "partial matches that begin before it are not seen."
         )
         self._work.say(beginning if first else f"This section has the first {len(trace):,} events.")
-        steps: tuple[TracedEvent | PassedDeadline, ...] = (*step.before, step)
-        self._show(trace, steps[self._shown_step])
+        self._show(trace, step.steps[self._shown_step])
         return True
 
     async def _make(self, first: int, size: int = limits.STUDIED_EVENTS) -> Trace | None:
@@ -311,8 +312,3 @@ class SteppingPanel:
             own = {name: value for name, value in event.attributes.items() if name[:1] != "\0"}
             values = [f"{name} {value}" for name, value in self._session.shown(own).items()]
             ui.label(" · ".join(values)).classes("text-sm opacity-80 font-mono")
-
-
-def _section(position: int) -> int:
-    """Where a section begins for an event: so far back that windows of most queries have room."""
-    return max(0, position - limits.STUDIED_EVENTS // 4) if position >= limits.STUDIED_EVENTS // 2 else 0
