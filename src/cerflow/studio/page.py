@@ -35,12 +35,8 @@ _TABS = {
     "compare": ("Compare", "compare"),
     "export": ("Export", "ios_share"),
 }
-
-
 #: The query after the definitions, among their names; no name has a space.
 _LAST = "the last query"
-
-
 #: What the signs of a step mean, in an automaton and in boxes.
 _LEGENDS = (
     "Dashed ring: partial matches wait here. Thick arrow: taken now. Thick ring: a match.",
@@ -274,12 +270,9 @@ class StudioPage:
 
     async def _shown(self) -> None:
         self._draw()
-        if self._tab_row.value == "compare":
-            await self._comparing.begin()
-        elif self._tab_row.value == "step":
-            await self._stepping.begin()
-        elif self._tab_row.value == "why":
-            await self._asking.begin()
+        begin = {"compare": self._comparing.begin, "step": self._stepping.begin, "why": self._asking.begin}
+        if self._tab_row.value in begin:
+            await begin[self._tab_row.value]()
 
     def _run(self) -> None:
         self._tab_row.value = "matches"

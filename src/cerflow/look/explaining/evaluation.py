@@ -70,13 +70,8 @@ def _automaton(transducer: Transducer, compiled: Transducer | None, detecting: b
         "determinized_from": None if detecting else before,
         "reduced_from": before if detecting else None,
         "registers": [
-            {
-                "name": f"r{k}",
-                "holds": r.meaning,
-                "keeps": str(r.keeps),
-                "fields": r.fields,
-                "window": None if r.window is None else show(r.window),
-            }
+            {"name": f"r{k}", "holds": r.meaning, "keeps": str(r.keeps), "fields": r.fields}
+            | {"window": None if r.window is None else show(r.window)}
             for k, r in enumerate(registers)
         ],
         "transitions": [
@@ -193,53 +188,37 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
     """The facts of evaluation that depend on a schema."""
     registers = tables.transducer.registers
     evaluation = Evaluation.of(tables)
-    by_string = {number: name for name, numbers in evaluation.by_string.items() for number in numbers}
-    rows = iter(tables.atoms.rows)
+    per = {k: f"distinct value of {name}" for name, numbers in evaluation.by_string.items() for k in numbers}
     schema, read = tables.schema, columns_read(tables, select)
     program = scan_program(tables, select.partition, None, evaluation, absent_so_far(select, schema, read))
     recognition = read | {schema.type, schema.time}
     results = Report(select, schema, positions=True, position=None).stored
-    return {
-        "tests": [
-            {
-                "test": d.show_condition(test, registers),
-                "per": f"distinct value of {by_string[k]}" if k in by_string else "event",
-            }
-            for k, test in enumerate(tables.tests)
-            if (test.operand if isinstance(test, Not) else test) not in (TICK, PAUSE)
-        ],
-        "expressions": [
-            {
-                "expression": d.show_expression(c.expression, registers)
-                if c.expression is not None
-                else f"{'begin' if c.bound else 'measure'} of the window {show(c.window) if c.window else ''}",
-                "type": "float64" if c.as_float else "int64",
-            }
-            for c in tables.columns
-        ],
-        "atoms": list(
-            {
-                (text := d.show_condition(atom, registers)): {
-                    "atom": text,
-                    "as": "program" if next(rows)[layout.A_OPERATOR] == layout.PROGRAM else "comparison",
-                }
-                for move in tables.moves.rows
-                for atom in move.transition.atoms
-            }.values()
-        ),
-        "columns": {
-            "recognition": [name for name in schema.attributes if name in recognition],
-            "results": list(results),
-            "unused": [name for name in schema.attributes if name not in recognition and name not in results],
-        },
-        "scan": {
-            "by_columns": [
-                {"test": d.show_condition(tables.tests[k], registers), "because": reason}
-                for k, reason in program.computed.items()
-            ],
-            "left_out": _left_out(program, tables),
-        },
+    tests = [
+        {"test": d.show_condition(test, registers), "per": per.get(k, "event")}
+        for k, test in enumerate(tables.tests)
+        if (test.operand if isinstance(test, Not) else test) not in (TICK, PAUSE)
+    ]
+    expressions = []
+    for c in tables.columns:
+        text = f"{'begin' if c.bound else 'measure'} of the window {show(c.window) if c.window else ''}"
+        text = text if c.expression is None else d.show_expression(c.expression, registers)
+        expressions.append({"expression": text, "type": "float64" if c.as_float else "int64"})
+    atoms = {}
+    for atom, row in zip((atom for move in tables.moves.rows for atom in move.transition.atoms), tables.atoms.rows):
+        text = d.show_condition(atom, registers)
+        atoms[text] = {"atom": text, "as": "program" if row[layout.A_OPERATOR] == layout.PROGRAM else "comparison"}
+    columns = {
+        "recognition": [name for name in schema.attributes if name in recognition],
+        "results": list(results),
+        "unused": [name for name in schema.attributes if name not in recognition and name not in results],
     }
+    computed = [
+        {"test": d.show_condition(tables.tests[k], registers), "because": reason}
+        for k, reason in program.computed.items()
+    ]
+    scan = {"by_columns": computed, "left_out": _left_out(program, tables)}
+    kinds = list(atoms.values())
+    return {"tests": tests, "expressions": expressions, "atoms": kinds, "columns": columns, "scan": scan}
 
 
 def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:

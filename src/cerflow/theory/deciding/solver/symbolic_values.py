@@ -34,12 +34,8 @@ from cerflow.theory.deciding.samples import MOMENT_LIMITS, first_integer, moment
 TEXTS_BETWEEN = 1 << 40
 _FLOAT = z3.Float64()
 #: Of integers, and of floats, where the result is rounded to the nearest.
-_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]]
+_SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 YES, NO = z3.BoolVal(True), z3.BoolVal(False)
 
 
