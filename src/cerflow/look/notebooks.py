@@ -138,12 +138,8 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
 
 def _events(shell: InteractiveShell, options: Namespace, show: Progress) -> Streams[pa.Table]:
     """The events of variables or files, with the columns that have a role."""
-    roles = {
-        "type": options.type_column,
-        "time": options.time_column,
-        "time_unit": options.time_unit,
-        "sequence": options.sequence_column,
-    }
+    roles = {role: getattr(options, f"{role}_column") for role in ("type", "time", "sequence")}
+    roles["time_unit"] = options.time_unit
     if options.input:
         show("reading")
 

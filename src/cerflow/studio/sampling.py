@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from glob import has_magic
 from pathlib import Path
@@ -169,22 +169,14 @@ def load_events(
 def together(inputs: Mapping[str, LoadedEvents]) -> LoadedEvents:
     """The events of several files as one stream, for queries ``FROM a, b``; raises as `cerflow.streams`."""
     every = {n: Input(e.table, type=e.type, time=e.time, time_unit=e.time_unit) for n, e in inputs.items()}
-    joined = streams(every)
-    roles = joined.roles
-    table = sort_by_time(joined.events, roles.get("time"), None).combine_chunks()
-    first = next(iter(inputs.values()))
-    return LoadedEvents(
-        first.path,
-        first.source,
-        table,
-        tuple(table.column_names),
-        roles["type"] if roles["type"] in table.column_names else None,
-        roles.get("time"),
-        roles.get("time_unit"),
-        tuple(f"{name}: {remark}" for name, one in inputs.items() for remark in one.remarks),
-        roles["stream"],
-        dict(inputs),
-    )
+    read = streams(every)
+    roles = read.roles
+    table = sort_by_time(read.events, roles.get("time"), None).combine_chunks()
+    first, columns = next(iter(inputs.values())), tuple(table.column_names)
+    kind = roles["type"] if roles["type"] in columns else None
+    remarks = tuple(f"{name}: {remark}" for name, one in inputs.items() for remark in one.remarks)
+    joined = replace(first, table=table, columns=columns, type=kind, remarks=remarks, inputs=dict(inputs))
+    return replace(joined, time=roles.get("time"), time_unit=roles.get("time_unit"), stream=roles["stream"])
 
 
 def _guess(names: list[str], likely: tuple[str, ...]) -> str | None:

@@ -130,19 +130,15 @@ def _recognition(select: Select, transducer: Transducer) -> Told:
     begins_once = not transducer.initial <= transducer.skipping - transducer.final
     one, contents = "set of states" if begins_once else "state", [f"r{r}" for r in sorted(registers)]
     reason = "SELECT NONE asks only at which events there are matches"
-    facts = {
-        "keeps": "latest starts",
-        "reason": reason,
-        "one_per": [one, *contents],
-        "best": [] if begins_once else [f"r{r}" for r in sorted(best)],
-    }
+    named = [] if begins_once else [f"r{r}" for r in sorted(best)]
+    facts = {"keeps": "latest starts", "reason": reason, "one_per": [one, *contents], "best": named}
     content = f" and content of {listed(contents)}" if contents else ""
     rows = [
         ("kept", f"detection only, the latest start of partial matches: {reason}"),
         ("at most", f"one configuration for each {one}{content} (in each partition)"),
     ]
-    if facts["best"]:
-        rows.append(("of these", f"those that no other one beats in both {listed(facts['best'])} and start"))
+    if named:
+        rows.append(("of these", f"those that no other one beats in both {listed(named)} and start"))
     return Told(facts, "Recognition", table(rows))
 
 

@@ -175,17 +175,8 @@ def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
             if text:
                 sheet.text(x + gap + gap_width / 2 - 3, y + middle + 12, ((text, "cf-count"),), group, "middle")
 
-    return Box(
-        x - gap_width,
-        height,
-        middle,
-        tuple(parts),
-        own,
-        "cf-way",
-        meaning=connector.meaning,
-        connectors=tuple(connectors),
-        counts=tuple(counts),
-    )
+    row = Box(x - gap_width, height, middle, tuple(parts), own, "cf-way", meaning=connector.meaning)
+    return replace(row, connectors=tuple(connectors), counts=tuple(counts))
 
 
 def stacked(upper: Box, word: str, lower: Box) -> Box:

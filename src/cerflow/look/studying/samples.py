@@ -82,13 +82,9 @@ class StudiedEvents:
         """The events at the positions ``[first, end)``. The clock shows nothing before the last event has come."""
         if (first, end) not in self._stretches:
             left = self.end - end
-            self._stretches[first, end] = StudiedEvents(
-                self.table.slice(first - self.first, end - first),
-                self.schema,
-                first,
-                self.until if not left else None,
-                min(max(0, self.clocked - left), end - first),
-            )
+            clocked = min(max(0, self.clocked - left), end - first)
+            table, until = self.table.slice(first - self.first, end - first), self.until if not left else None
+            self._stretches[first, end] = StudiedEvents(table, self.schema, first, until, clocked)
         return self._stretches[first, end]
 
     def stretches(self, first: int, least: int) -> Iterator[StudiedEvents]:

@@ -171,15 +171,10 @@ def _nested(lists: pa.Array, rest: pa.Table) -> MatchEvents:
     _, first, where = np.unique(places * max(1, len(sets)) + number, return_index=True, return_inverse=True)
     kept = pa.array(first)
     attributes = pa.table({name: values.take(kept) for name, values in fields.items()})
-    return MatchEvents(
-        np.concatenate([[0], np.cumsum(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)]),
-        where.ravel(),
-        places[first],
-        number[first],
-        [_own_labels(text or "") for text in sets],
-        attributes,
-        rest,
-    )
+    ends = np.cumsum(lengths.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    own = [_own_labels(text or "") for text in sets]
+    offsets = np.concatenate([[0], ends])
+    return MatchEvents(offsets, where.ravel(), places[first], number[first], own, attributes, rest)
 
 
 def _own_labels(text: str) -> tuple[str, ...]:

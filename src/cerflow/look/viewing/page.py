@@ -8,7 +8,7 @@ import json
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -70,6 +70,10 @@ def page_of(matches: pa.Table, stream: ViewedStream, *, title: str, notices: Seq
     time = stream.time if stream.time in table.column_names else None
     axis = None if time is None else packed_times(table.column(time), stream.time_unit, arrays, rising=True)
     lanes = _lanes(table, stream, rows, said)
+
+    def packed(of: pa.Table, left_out: Collection[str | None]) -> list[dict[str, Any]]:
+        return [packed_column(name, of.column(name), arrays) for name in of.column_names if name not in left_out]
+
     head = {
         "title": title,
         "notices": said,
@@ -83,21 +87,13 @@ def page_of(matches: pa.Table, stream: ViewedStream, *, title: str, notices: Seq
             "events": arrays.add(rows),
             "labels": arrays.add(found.labels),
             "sets": [list(labels) for labels in found.label_sets],
-            "columns": [
-                packed_column(name, found.attributes.column(name), arrays)
-                for name in found.attributes.column_names
-                if name not in ("type", stream.type, time) and name not in found.rest.column_names
-            ],
+            "columns": packed(found.attributes, ("type", stream.type, time, *found.rest.column_names)),
         },
         "matches": {
             "size": len(found.rest),
             "offsets": arrays.add(found.offsets, rising=True),
             "marks": arrays.add(found.numbers),
-            "columns": [
-                packed_column(name, found.rest.column(name), arrays)
-                for name in found.rest.column_names
-                if name not in EXTENT
-            ],
+            "columns": packed(found.rest, EXTENT),
         },
     }
     return _filled(title, head, arrays.text())
