@@ -80,12 +80,10 @@ class Node:
         return True
 
     def __repr__(self) -> str:
-        from cerflow.language.printer import show  # the printer knows every node, so it cannot stand above them
-
-        return f"<{type(self).__name__} {show(self)}>"
+        return f"<{type(self).__name__} {self}>"
 
     def __str__(self) -> str:
-        from cerflow.language.printer import show
+        from cerflow.language.printer import show  # the printer knows every node, so it cannot stand above them
 
         return show(self)
 
@@ -137,13 +135,10 @@ def fold(root: Node, visit: Callable[[Node, Sequence[R]], R]) -> R:
     """Compute a value bottom-up: ``visit(node, values of its children)`` for every occurrence, without recursion."""
     done: list[R] = []
     for current in walk(root):
-        count = len(current.children)
-        if not count:
+        if count := len(current.children):
+            done[-count:] = [visit(current, done[-count:])]
+        else:
             done.append(visit(current, ()))
-            continue
-        values = done[-count:]
-        del done[-count:]
-        done.append(visit(current, values))
     return done[0]
 
 

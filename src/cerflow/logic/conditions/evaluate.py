@@ -46,9 +46,8 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
     stack: list[Any] = []
     for current, operate, count in _steps(root):
         if operate is not None:
-            operands = stack[len(stack) - count :]
-            del stack[len(stack) - count :]
-            stack.append(operate(*operands))
+            begin = len(stack) - count
+            stack[begin:] = [operate(*stack[begin:])]
         elif isinstance(current, c.Attribute):
             event = events.get(current.label)
             stack.append(None if event is None else event.attribute(current.name))
