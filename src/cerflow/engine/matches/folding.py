@@ -88,7 +88,7 @@ class Folding:
         if isinstance(numbers, int):
             self._units = np.zeros((2, numbers), np.int64)
             self._units[1, 0] = 1
-            self.weights = self._units
+            self.weights = self._units[1:]
         else:
             none = {SUMS: ((0, 0), (0, 1)), FACTORS: ((0, 0), (1, 1))}.get(operation, ((np.nan, 0), (np.nan, 1)))
             self._units = np.array(none, numbers.dtype)

@@ -226,27 +226,27 @@ def _searched(
     # Python searches where values or numbers of the matches may need more than 64 bits.
     long = sum(matches) >= 2**63 or isinstance(amounts, counting.LongNumbers) or weights.dtype.hasobject
     integers, numbers = (object, object) if long else (np.int64, np.float64)
-    kinds = (((3,), np.int32), ((), integers), ((2,), numbers), ((2,), np.int32), ((), np.int32))
+    kinds = (((4,), np.int32), ((), integers), ((2,), numbers), ((), np.int32))
     room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
-    cursor, rank = np.array([0, len(matches), 0]), 0
+    cursor, rank = np.array([0, len(matches)]), 0
+    given = graph.nodes, graph.nodes.view(np.int32), graph.detections, amounts, operation, weights, bests
     for k, number in enumerate(matches):
         mark, root = (graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
         value = joined_values(operation, nothing, weights[mark, 0])
-        rows, ranks, values, _, heap = room
-        rows[k], ranks[k] = (root, first + k, -1), rank
+        branches, ranks, values, _ = room
+        branches[k], ranks[k] = (root, first + k, -1, -1), rank
         values[k] = search.best_with(operation, value, bests[root]), value
-        search.push(k, values, ranks, heap, cursor)
+        search.push(search.SearchRoom(*given, *room, cursor), k)
         rank += number
-    given = graph.nodes, graph.nodes.view(np.int32), graph.detections, amounts, operation, weights, bests
     while (found := (search if long else table).search(*given, *room, cursor)) != search.NO_MORE:
         if found == search.FULL:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
             continue
-        marks, path, paths = [], int(room[0][found, search.B_PATH]), room[3]
-        while path >= 0:
-            marks.append(int(paths[path, search.P_MARK]))
-            path = int(paths[path, search.P_NEXT])
-        d = int(room[0][found, search.B_DETECTION])
+        _, d, mark, rest = room[0][found].tolist()
+        marks = []
+        while mark >= 0:
+            marks.append(mark)
+            _, _, mark, rest = room[0][rest].tolist()
         yield d, _with_last(graph, d, marks)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cerflow.engine.kernels.base.parts import inlined, kernel
-from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, put
+from cerflow.engine.kernels.base.parts import kernel
+from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, put, row_of
 from cerflow.engine.layout import BOTTOM, D_BOUND, D_MARK, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 
@@ -28,8 +28,15 @@ class PlainFold(NamedTuple):
     visits: Any  # int64 (2,)
 
 
-@inlined
-def _fold(detections, found, operation, f):
+@kernel
+def fold_values(detections, found, *given):
+    """The value of the matches of each detection in ``found``; those of the sets on the way are noted in a `PlainFold`.
+
+    A set's bounds must not decrease. Returns the first detection without a value: too many nodes have been visited, or
+    its digits do not suffice, and the values of the `PlainFold` are lost.
+    """
+    f = PlainFold(*given)
+    operation = f.operation
     nodes, small, stack, low = f.nodes, f.small, f.stack, f.low
     for d in range(detections.shape[0]):
         if f.visits[0] >= f.visits[1]:
@@ -65,7 +72,7 @@ def _fold(detections, found, operation, f):
                 continue
             low[n] = lowest
             value = f.values[n]
-            own = f.units[1] if operation == COUNT or child < 0 else f.weights[small[n, I_MARK]]
+            own = f.units[1] if child < 0 else f.weights[row_of(small[n, I_MARK], operation)]
             fits = True
             if child <= BOTTOM:
                 put(value, own)
@@ -81,24 +88,10 @@ def _fold(detections, found, operation, f):
             if not fits:
                 return d
         f.visits[0] += visited
-        last = f.units[1] if operation == COUNT else f.weights[detections[d, D_MARK]]
         put(found[d], f.units[0])
-        add_behind(operation, found[d], last, f.values[root])
+        add_behind(operation, found[d], f.weights[row_of(detections[d, D_MARK], operation)], f.values[root])
     return detections.shape[0]
 
 
-@kernel
-def fold_values(detections, found, *given):
-    """The value of the matches of each detection in ``found``; those of the sets on the way are noted in a `PlainFold`.
-
-    A set's bounds must not decrease. Returns the first detection without a value: too many nodes have been visited, or
-    its digits do not suffice, and the values of the `PlainFold` are lost.
-    """
-    f = PlainFold(*given)
-    return _fold(detections, found, f.operation, f)
-
-
-@kernel
-def fold_counts(detections, found, *given):
-    """`fold_values` for `COUNT`."""
-    return _fold(detections, found, COUNT, PlainFold(*given))
+#: The same for the numbers of `COUNT`.
+fold_counts = fold_values

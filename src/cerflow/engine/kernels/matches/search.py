@@ -8,65 +8,82 @@ value is that of a match that has left the window.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.matches.semiring import joined_values
 from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
-# Columns of branches: the set that they continue with (-1: there is one match, complete), detection, path so far
-B_NODE, B_DETECTION, B_PATH = range(3)
+# Columns of branches: the set that they continue with (-1: there is one match, complete), detection, the first mark of
+# the path so far (-1: none), the branch whose path is the rest
+B_NODE, B_DETECTION, B_MARK, B_REST = range(4)
 # Columns of values: the least one of a branch, the one of its path so far
 V_LEAST, V_SO_FAR = range(2)
-# Columns of paths: a mark, and the path after it (-1: none)
-P_MARK, P_NEXT = range(2)
-# The cursor: branches on the heap, branches made, paths made
-K_WAITING, K_BRANCHES, K_PATHS = range(3)
+# The cursor: branches on the heap, branches made
+K_WAITING, K_BRANCHES = range(2)
 
 #: Results of `search` besides branches.
 NO_MORE, FULL = -1, -2
 
 
+class SearchRoom(NamedTuple):
+    """A match graph, what is known of its sets, and a row for each branch.
+
+    ``amounts`` are the numbers of complex events of sets, ``bests`` their least values by ``operation`` and ``weights``
+    (see `cerflow.engine.kernels.matches.semiring`), both as of the bound of the detections or of an earlier one. In
+    Python ``ranks`` and ``values`` may be objects, for integers beyond 64 bits.
+    """
+
+    nodes: Any
+    small: Any
+    detections: Any
+    amounts: Any
+    operation: Any
+    weights: Any
+    bests: Any
+    branches: Any  # int32, columns B_…
+    ranks: Any  # int64
+    values: Any  # float64, columns V_…
+    heap: Any  # int32
+    cursor: Any  # int64, columns K_…
+
+
 @part
-def _precedes(values, ranks, one, other):
+def _precedes(f, one, other):
     """Whether a branch comes before another: the lower value, without a value last, then the lower number."""
-    if values[one, V_LEAST] < values[other, V_LEAST]:
-        return True
-    if values[one, V_LEAST] > values[other, V_LEAST]:
-        return False
-    missing = values[one, V_LEAST] != values[one, V_LEAST]
-    if missing != (values[other, V_LEAST] != values[other, V_LEAST]):
-        return not missing
-    return ranks[one] < ranks[other]
+    value, beside = f.values[one, V_LEAST], f.values[other, V_LEAST]
+    if value == beside or (value != value and beside != beside):
+        return f.ranks[one] < f.ranks[other]
+    return value < beside or beside != beside
 
 
 @part
-def push(branch, values, ranks, heap, cursor):
-    """Put a ``branch`` on the ``heap``; ``values``, ``ranks`` and ``cursor`` are those of `search`."""
-    at = cursor[K_WAITING]
-    cursor[K_WAITING] += 1
-    while at > 0 and _precedes(values, ranks, branch, heap[(at - 1) // 2]):
-        heap[at] = heap[(at - 1) // 2]
+def push(f, branch):
+    """Put a ``branch`` on the heap of the `SearchRoom` ``f``."""
+    at = f.cursor[K_WAITING]
+    f.cursor[K_WAITING] += 1
+    while at > 0 and _precedes(f, branch, f.heap[(at - 1) // 2]):
+        f.heap[at] = f.heap[(at - 1) // 2]
         at = (at - 1) // 2
-    heap[at] = branch
+    f.heap[at] = branch
 
 
 @part
-def _pop(values, ranks, heap, cursor):
-    top = heap[0]
-    cursor[K_WAITING] -= 1
-    size = cursor[K_WAITING]
+def _pop(f):
+    heap, top = f.heap, f.heap[0]
+    f.cursor[K_WAITING] -= 1
+    size = f.cursor[K_WAITING]
     # The last branch takes its place, and sinks.
-    moved = heap[size]
-    at = 0
-    while 2 * at + 1 < size:
-        below = 2 * at + 1
-        if below + 1 < size and _precedes(values, ranks, heap[below + 1], heap[below]):
+    moved, at, below = heap[size], 0, 1
+    while below < size:
+        if below + 1 < size and _precedes(f, heap[below + 1], heap[below]):
             below += 1
-        if not _precedes(values, ranks, heap[below], moved):
+        if not _precedes(f, heap[below], moved):
             break
         heap[at] = heap[below]
-        at = below
+        at, below = below, 2 * below + 1
     heap[at] = moved
     return top
 
@@ -79,53 +96,39 @@ def best_with(operation, value, best):
 
 
 @kernel
-def search(nodes, small, detections, amounts, operation, weights, bests, branches, ranks, values, paths, heap, cursor):
-    """The next complete branch, `NO_MORE`, or `FULL` if there is no room for three more branches and a path.
-
-    ``amounts`` are the numbers of complex events of sets, ``bests`` their least values by ``operation`` and ``weights``
-    (see `cerflow.engine.kernels.matches.semiring`), both as of the bound of the detections or of an earlier one.
-    ``branches`` (int32, columns B_…), ``ranks`` (int64) and ``values`` (float64, columns V_…) have a row for each
-    branch, ``heap`` (int32) a place; ``paths`` are int32, columns P_…, ``cursor`` int64, columns K_…. In Python
-    ``ranks`` and ``values`` may be objects, for integers beyond 64 bits.
-    """
-    while cursor[K_WAITING] > 0:
-        made = cursor[K_BRANCHES]
-        if made + 3 > heap.shape[0] or cursor[K_PATHS] + 1 > paths.shape[0]:
+def search(*given):
+    """The next complete branch of a `SearchRoom`, `NO_MORE`, or `FULL` if there is no room for three more branches."""
+    f = SearchRoom(*given)
+    branches, values = f.branches, f.values
+    while f.cursor[K_WAITING] > 0:
+        made = f.cursor[K_BRANCHES]
+        if made + 3 > f.heap.shape[0]:
             return FULL
-        top = _pop(values, ranks, heap, cursor)
-        node = branches[top, B_NODE]
+        top = _pop(f)
+        node, rank = branches[top, B_NODE], f.ranks[top]
         if node < 0:
             return top
-        rank = ranks[top]
-        bound = detections[branches[top, B_DETECTION], D_BOUND]
+        bound = f.detections[branches[top, B_DETECTION], D_BOUND]
         for field in (I_CHILD, I_LEFT, I_RIGHT):
-            value = values[top, V_SO_FAR]
-            path = branches[top, B_PATH]
-            go_on = small[node, field]
+            value, mark, rest = values[top, V_SO_FAR], branches[top, B_MARK], branches[top, B_REST]
+            go_on = f.small[node, field]
             if field == I_CHILD:
                 if go_on >= 0:
-                    mark = small[node, I_MARK]
-                    paths[cursor[K_PATHS], P_MARK] = mark
-                    paths[cursor[K_PATHS], P_NEXT] = path
-                    path = cursor[K_PATHS]
-                    cursor[K_PATHS] += 1
-                    value = joined_values(operation, value, weights[mark, 0])
+                    mark, rest = f.small[node, I_MARK], top
+                    value = joined_values(f.operation, value, f.weights[mark, 0])
                 if go_on <= BOTTOM:
                     go_on = -1
-            elif go_on < 0 or nodes[go_on, W_MEASURE] <= bound:
+            elif go_on < 0 or f.nodes[go_on, W_MEASURE] <= bound:
                 continue
-            branches[made, B_NODE] = go_on
-            branches[made, B_DETECTION] = branches[top, B_DETECTION]
-            branches[made, B_PATH] = path
-            ranks[made] = rank
+            branches[made, B_NODE], branches[made, B_DETECTION] = go_on, branches[top, B_DETECTION]
+            branches[made, B_MARK], branches[made, B_REST] = mark, rest
+            f.ranks[made] = rank
             values[made, V_SO_FAR] = value
-            values[made, V_LEAST] = value
-            if go_on >= 0:
-                values[made, V_LEAST] = best_with(operation, value, bests[go_on])
-            push(np.int32(made), values, ranks, heap, cursor)
+            values[made, V_LEAST] = value if go_on < 0 else best_with(f.operation, value, f.bests[go_on])
+            push(f, np.int32(made))
             made += 1
-            rank += amounts[go_on] if go_on >= 0 else 1
-        cursor[K_BRANCHES] = made
+            rank += f.amounts[go_on] if go_on >= 0 else 1
+        f.cursor[K_BRANCHES] = made
     return NO_MORE
 
 

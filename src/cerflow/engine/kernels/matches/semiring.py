@@ -38,6 +38,12 @@ def put(into, value):
 
 
 @inlined
+def row_of(mark, operation):
+    """The row of the weights that has the value of a ``mark``: to numbers, all marks are alike."""
+    return 0 if operation == COUNT else mark
+
+
+@inlined
 def is_nothing(operation, value):
     """Whether a ``value`` is that of the empty set; with `COUNT` numbers have one digit."""
     return value[value.shape[0] - 1] == 0 and (operation >= SUMS or value[0] != value[0])

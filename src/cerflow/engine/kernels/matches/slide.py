@@ -16,7 +16,7 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, add_product, is_nothing, put
+from cerflow.engine.kernels.matches.semiring import add, add_behind, add_product, is_nothing, put, row_of
 
 #: How often a node may be visited, on average.
 WORK = 64
@@ -81,12 +81,12 @@ def _note_starts(f, floor, pivot, bound):
 
 
 @part
-def _note_old_set(f, operation, root, bound, later):
+def _note_old_set(f, root, bound, later):
     """Fill ``later[k]`` with the value of those complex events of an old set that begin at start k or a later one.
 
     Returns whether the digits suffice.
     """
-    paths, small, floor, count = f.paths, f.small, f.progress[G_FLOOR], f.progress[G_COUNT]
+    operation, paths, small, floor, count = f.operation, f.paths, f.small, f.progress[G_FLOOR], f.progress[G_COUNT]
     for k in range(count + 1):
         put(later[k], f.units[0])
     for n in range(floor, root):
@@ -96,9 +96,8 @@ def _note_old_set(f, operation, root, bound, later):
         if is_nothing(operation, paths[n]) or f.nodes[n, layout.W_MEASURE] <= bound:
             continue
         child, mark = small[n, layout.I_CHILD], small[n, layout.I_MARK]
-        own = f.units[1] if operation == COUNT else f.weights[mark]
         into = later[f.place[mark] - 1] if child == layout.BOTTOM else paths[child]
-        fits = add_behind(operation, into, own, paths[n])
+        fits = add_behind(operation, into, f.weights[row_of(mark, operation)], paths[n])
         for field in (layout.I_LEFT, layout.I_RIGHT):
             beside = small[n, field]
             if beside == layout.BOTTOM:
@@ -142,7 +141,7 @@ def _move_window(f, root, bound):
 
 
 @part
-def _old_set(f, operation, root, bound, rows):
+def _old_set(f, root, bound, rows):
     """The number of an old set on the frontier, to which it is added if necessary.
 
     New nodes have that many ``rows`` of values. The number is -1 if there is no room, the nodes have been visited too
@@ -159,16 +158,23 @@ def _old_set(f, operation, root, bound, rows):
     for row in range(rows):
         put(f.through[row, sets], f.units[0])
     f.progress[G_SETS] = sets + 1
-    return sets if _note_old_set(f, operation, root, bound, f.later[sets]) else np.int64(-1)
+    return sets if _note_old_set(f, root, bound, f.later[sets]) else np.int64(-1)
 
 
-@inlined
-def _slide(detections, found, operation, f):
+@kernel
+def slide_values(detections, found, *given):
+    """The value of the matches of each detection in ``found``, with a `SlidingFold`; bounds must not decrease.
+
+    Returns the first detection without a value: the digits do not suffice, the frontier is too large, or pivots move so
+    often that `cerflow.engine.kernels.matches.fold.fold_values` is faster.
+    """
+    f = SlidingFold(*given)
+    operation = f.operation
     units, progress = f.units, f.progress
     for d in range(detections.shape[0]):
         bound = detections[d, layout.D_BOUND]
         root = detections[d, layout.D_ROOT]
-        last = units[1] if operation == COUNT else f.weights[detections[d, layout.D_MARK]]
+        last = f.weights[row_of(detections[d, layout.D_MARK], operation)]
         if root == layout.BOTTOM:
             put(found[d], last)
             continue
@@ -189,9 +195,7 @@ def _slide(detections, found, operation, f):
             for field in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT):
                 below = f.small[n, field]
                 # The event of the node is in front of its child only.
-                own = (
-                    units[1] if operation == COUNT or field != layout.I_CHILD else f.weights[f.small[n, layout.I_MARK]]
-                )
+                own = f.weights[row_of(f.small[n, layout.I_MARK], operation)] if field == layout.I_CHILD else units[1]
                 fits = True
                 if below == layout.BOTTOM:
                     fits = add(operation, f.fresh[row], own)
@@ -200,13 +204,13 @@ def _slide(detections, found, operation, f):
                     for s in range(progress[G_SETS]):
                         fits = add_behind(operation, f.through[row, s], own, f.through[below - pivot, s]) and fits
                 elif below > layout.BOTTOM and f.nodes[below, layout.W_MEASURE] > bound:
-                    at = _old_set(f, operation, below, bound, row + 1)
+                    at = _old_set(f, below, bound, row + 1)
                     fits = at >= 0 and add(operation, f.through[row, at], own)
                 if not fits:
                     return d
         progress[G_DONE] = max(progress[G_DONE], root + 1)
         if root < pivot:
-            at = _old_set(f, operation, root, bound, progress[G_DONE] - pivot)
+            at = _old_set(f, root, bound, progress[G_DONE] - pivot)
             if at < 0:
                 return d
             put(f.value, f.later[at, cut])
@@ -220,18 +224,5 @@ def _slide(detections, found, operation, f):
     return detections.shape[0]
 
 
-@kernel
-def slide_values(detections, found, *given):
-    """The value of the matches of each detection in ``found``, with a `SlidingFold`; bounds must not decrease.
-
-    Returns the first detection without a value: the digits do not suffice, the frontier is too large, or pivots move so
-    often that `cerflow.engine.kernels.matches.fold.fold_values` is faster.
-    """
-    f = SlidingFold(*given)
-    return _slide(detections, found, f.operation, f)
-
-
-@kernel
-def slide_counts(detections, found, *given):
-    """`slide_values` for `COUNT`."""
-    return _slide(detections, found, COUNT, SlidingFold(*given))
+#: The same for the numbers of `COUNT`.
+slide_counts = slide_values
