@@ -8,7 +8,7 @@ import pytest
 
 import cerflow
 from cerflow.base.errors import QueryError, TooManyMatchesError
-from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.matches.counting import Bound
 from support.runners import bag, semantics
 
 PAIRS = cerflow.parse("SELECT * WHERE A ; B")

@@ -12,8 +12,8 @@ import cerflow
 from cerflow.base import limits
 from cerflow.engine import layout
 from cerflow.engine.layout import EventArrays
+from cerflow.engine.state.compact import grown, kept_arrays
 from cerflow.engine.state.memory import Memory
-from cerflow.engine.state.room import grown, kept_arrays
 from cerflow.engine.stopping import checked
 
 #: Hardly any four events are not a match, so nearly each triple of values is an entry of its own.
@@ -112,7 +112,7 @@ class Failing:
                 self._inside = False
 
         monkeypatch.setattr(Memory, "make_room", watched)
-        for module in ("state.memory", "state.compact", "state.room", "declared_arrays"):
+        for module in ("state.memory", "state.compact", "declared_arrays"):
             monkeypatch.setattr(f"cerflow.engine.{module}.np", self)
 
     def __getattr__(self, name):
@@ -180,7 +180,7 @@ def test_room_is_made_wholly_or_not_at_all(monkeypatch, lost):
     memory = recognizer._machine.memory
     if lost == "scratch":
         capacity = len(memory.scratch.updates)
-        monkeypatch.setattr("cerflow.engine.state.room.first_ranking", lambda *_: 1 / 0)
+        monkeypatch.setattr("cerflow.engine.state.compact.first_ranking", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             memory.make_room(layout.FULL_SCRATCH, _events(), 0)
         assert len(memory.scratch.updates) == capacity

@@ -13,7 +13,7 @@ from cerflow.base.errors import BadRecordError, QueryError
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.layout import NULL
-from cerflow.engine.results.column_aggregates import Grouping, aggregated, chosen
+from cerflow.engine.results.computed_columns import Grouping, aggregated, chosen
 from cerflow.theory.semantics.operators import aggregate
 from support.runners import bag, examples, one_batch, semantics
 

@@ -16,7 +16,7 @@ from cerflow import QuerySet, Recognizer
 from cerflow.base.errors import SnapshotError
 from cerflow.base.schema import Schema
 from cerflow.engine import layout
-from cerflow.engine.state.room import kept_arrays
+from cerflow.engine.state.compact import kept_arrays
 from cerflow.engine.state.snapshot import RECOGNIZER, decoded, read_snapshot, write_snapshot
 from support import snapshot_mutants
 from support.runners import bag

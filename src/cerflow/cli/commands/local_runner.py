@@ -26,8 +26,8 @@ from cerflow.cli.output.writing import Sink
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.events.records import BACKWARDS
 from cerflow.engine.events.time_order import extent
+from cerflow.engine.matches.counting import LESS, Bound, readable_number
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.row_limit import LESS, Bound, readable_number
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.columns_needed import columns_needed
 from cerflow.engine.recognize.planning import limit_of

@@ -30,7 +30,7 @@ from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, compi
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
-from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.matches.counting import Bound
 from cerflow.files.sources import STANDARD_INPUT, InputFormat, Source, partition_values, source_name
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ in the number of complex events. Minima and maxima are semirings: (min, +), (min
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,16 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Floats, Ints
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts
 from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.kernels.matches.semiring import FACTORS, SUMS
-from cerflow.engine.matches.counting import detecting, refuse_if_cut
+from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import EXACT, Folding, MarkValues, Values, check_values, combining, extremes
 from cerflow.engine.matches.listing import Detected
-from cerflow.engine.matches.row_limit import readable_number
+from cerflow.engine.matches.picking import Passing
 from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.results.report import COUNT_TYPE, Report
+from cerflow.engine.results.report import COUNT_TYPE, CountForm, Report
 
 #: The specification of an aggregate: "count", or (label, attribute, function[, over the matches]).
 AggregateOf = str | tuple[str, str | None, str] | tuple[str, str | None, str, str]
@@ -92,12 +93,12 @@ class Aggregation:
 
     def rows(self, part: Part, limit: int | None) -> pa.RecordBatch:
         """One row for each detecting event of a part."""
-        positions, begins = detecting(part.graph.detections)
+        positions, begins = counting.detecting(part.graph.detections)
         sums, values = _Sums(part, begins), MarkValues(part, self._report)
         given = [w and values.given(w.label, w.attribute, w.function) for _, w in self._wanted]
         pooled = [_Pooled(w, sums, v) if w is not None and w.pools else None for (_, w), v in zip(self._wanted, given)]
         matches = sums.numbers(sums.matches)
-        refuse_if_cut(matches, limit)
+        counting.refuse_if_cut(matches, limit)
         columns = Detected(self._report, positions, part).leading()
         for (name, wanted), of, pool in zip(self._wanted, given, pooled):
             target = self.schema.field(name).type
@@ -223,9 +224,34 @@ def _extreme(wanted: _Wanted, values: pa.Array, part: Part, begins: Ints, target
 def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:
     """Numbers as an array, durations beyond 64 bits as null; raises TooManyMatchesError for more than 38 digits."""
     if pa.types.is_decimal(target):
-        beyond = [v for v in values if v is not None and abs(v) >= 10**38]
-        if beyond:
-            raise TooManyMatchesError(f"{readable_number(beyond[0])} does not fit 38 digits")
+        sizes = [0 if v is None else abs(v) for v in values]
+        if max(sizes, default=0) >= 10**38:
+            beyond = next(v for v, size in zip(values, sizes) if size >= 10**38)
+            raise TooManyMatchesError(f"{counting.readable_number(beyond)} does not fit 38 digits")
+        if None not in values and max(sizes, default=0) < 2**63:
+            return array_of_numbers(np.array(values, np.int64)).cast(target)
     if pa.types.is_duration(target):
         values = [v if v is not None and abs(v) <= MOST else None for v in values]
     return pa.array(values, target)
+
+
+def counted_rows(
+    part: Part, report: Report, limit: int | None, counts: CountForm, passing: Passing | None, max_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """One row per detecting event of a part (with ``passing`` of some) with the number of its matches."""
+    schema = report.shown("structs", None, counts=counts)
+    detected, numbers = counting.count_detections(part, limit)
+    if passing is not None:
+        rows = passing.next(len(detected))
+        detected, numbers = detected[rows.start : rows.stop : rows.step], [numbers[k] for k in rows]
+    for start in range(0, len(detected), max_rows):
+        some = numbers[start : start + max_rows]
+        if counts == "decimal" and any(n >= 10**38 for n in some):
+            raise TooManyMatchesError(
+                f"the number of matches of one event, {counting.readable_number(max(some))}, does not fit 38 digits; "
+                'counts="text" (--counts text) gives it as text'
+            )
+        leading = Detected(report, detected[start : start + max_rows], part).leading()
+        texts = counts == "text"
+        amounts = array_of_texts([*map(counting.digits, some)]) if texts else as_count_array(some, COUNT_TYPE)
+        yield pa.RecordBatch.from_arrays([*leading, *[amounts for _ in report.counts]], schema=schema)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,10 @@ from numpy.typing import NDArray
 
 from cerflow.base import limits
 from cerflow.base.array_types import IntRows, Ints
-from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.errors import TooManyMatchesError, UnsupportedQueryError
 from cerflow.engine import layout
-from cerflow.engine.kernels.matches.semiring import COUNT, DIGIT
-from cerflow.engine.matches.folding import Folding
+from cerflow.engine.kernels.matches.semiring import COUNT, DIGIT, FACTORS
+from cerflow.engine.matches.folding import EXACT, Folding
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.matches.unfolding import Part
 
@@ -163,3 +165,68 @@ class LateWindow:
         own = self._bounds[some]
         self.part.graph.detections[some, layout.D_BOUND] = own if bound is None else bound
         return self._counting.numbers(detections)
+
+
+#: The advice on asking for fewer matches.
+LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates report fewer"
+
+#: Larger numbers are shown with an exponent.
+_READABLE = 10**15
+
+
+class Bound:
+    """Counts rows, and raises TooManyMatchesError if there are more than ``most`` (None: unlimited).
+
+    ``known`` is the number of rows; ``exact`` says whether it is exact, or rounded.
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.most = most
+        self.known = 0
+        self.exact = True
+
+    def add(self, rows: int, exact: bool = True) -> None:
+        """Add rows; without ``exact`` their number is rounded."""
+        self.known += rows
+        self.exact &= exact
+        if self.most is not None and self.known > self.most:
+            raise TooManyMatchesError(
+                f"there are {readable_number(self.known)} matches or more, and at most {self.most:,} may be listed; "
+                f"max_matches (--max-matches N, or none) allows more; {LESS}"
+            )
+
+
+def told_if_none(parts: Iterable[Part], tell: Callable[[], None]) -> Iterator[Part]:
+    """Parts; ``tell`` is called when all have been read and none was there."""
+    none = True
+    for part in parts:
+        none = False
+        yield part
+    if none:
+        tell()
+
+
+def row_count(part: Part, limit: int | None, counts: bool) -> tuple[int, bool]:
+    """The number of rows of a part, and whether it is exact; large numbers are rounded.
+
+    There is one row per match, at most ``limit`` per detecting event, or one per such event if matches are only
+    counted.
+    """
+    positions, begins = detecting(part.graph.detections)
+    if counts or limit == 1:
+        return len(positions), True
+    numbers = Folding(part, FACTORS, np.ones(len(part.graph.marks))).all()[:, 0]
+    if limit is not None:
+        numbers = np.minimum(limit, np.add.reduceat(numbers, begins[:-1]))
+    total = float(numbers.sum())
+    return int(min(total, sys.float_info.max)), total < EXACT
+
+
+def digits(number: int) -> str:
+    """All digits of a number; Python itself stops at some thousands."""
+    return format(Decimal(number), "f")
+
+
+def readable_number(number: int) -> str:
+    """A number in short form, with an exponent if it is large."""
+    return f"{number:,}" if abs(number) < _READABLE else f"{Decimal(number):.1e}".replace("e+", "e")

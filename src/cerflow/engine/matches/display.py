@@ -16,9 +16,8 @@ from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError
 from cerflow.base.event_tables import to_table
 from cerflow.base.graphs import gathered
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.engine.matches.row_limit import readable_number
-from cerflow.engine.results.flat import OTHERS, FlatColumn
-from cerflow.engine.results.report import Report
+from cerflow.engine.matches.counting import readable_number
+from cerflow.engine.results.report import OTHERS, FlatColumn, Report
 from cerflow.language.printer import show
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.matches.graph import Moments
 from cerflow.engine.matches.unfolding import Part, Unfolded
 from cerflow.engine.results.computed_columns import LabelAttributes
-from cerflow.engine.results.flat import FlatColumn
-from cerflow.engine.results.report import Report
+from cerflow.engine.results.report import FlatColumn, Report
 from cerflow.engine.results.taking import lists_of_texts, repeated_or_taken, spelt, taken, taken_or_null
 from cerflow.language.formula import UNNAMED
 from cerflow.language.select import ProjectionKind

@@ -19,12 +19,11 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import python_rows
 from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
-from cerflow.engine.matches.aggregation import AggregateOf, Aggregation
-from cerflow.engine.matches.counting import detecting, matches_of_part
+from cerflow.engine.matches.aggregation import AggregateOf, Aggregation, counted_rows
+from cerflow.engine.matches.counting import detecting, digits, matches_of_part, readable_number, row_count, told_if_none
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, Sample, picked
-from cerflow.engine.matches.row_limit import counted_rows, digits, readable_number, row_count, told_if_none
 from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, chosen_parts, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
@@ -82,7 +81,7 @@ class Matches:
     def announced(self, tell: Callable[[int, bool], None]) -> Matches:
         """The same matches; ``tell`` is called before unfolding with the number of rows that follow, part by part.
 
-        It gets the number and whether it is exact, or rounded (see `row_limit.row_count`).
+        It gets the number and whether it is exact, or rounded (see `counting.row_count`).
         """
 
         def told() -> Iterator[Part]:

@@ -233,10 +233,10 @@ def _searched(
     for k, number in enumerate(matches):
         mark, root = (graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
         value = joined_values(operation, nothing, weights[mark, 0])
-        branches, ranks, values, _ = room
+        branches, ranks, values, heap = room
         branches[k], ranks[k] = (root, first + k, -1, -1), rank
         values[k] = search.best_with(operation, value, bests[root]), value
-        search.push(search.SearchRoom(*given, *room, cursor), k)
+        search.push(search.SearchRoom(*given, branches, ranks, values, heap, cursor), k)
         rank += number
     while (found := (search if long else table).search(*given, *room, cursor)) != search.NO_MORE:
         if found == search.FULL:

@@ -12,7 +12,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints, Mask, SmallRows, Smalls
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.kernels.matches.largest_states import Room
+from cerflow.engine.kernels.matches.largest import Room
 from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED
 from cerflow.engine.kernels.table import largest, pick, unfold

@@ -28,8 +28,8 @@ from cerflow.engine.recognize.transaction import Changing, StateBefore
 from cerflow.engine.scan.absence import Absence
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
+from cerflow.engine.state.compact import kept_arrays
 from cerflow.engine.state.memory import Memory, first_occupied, whole_graph
-from cerflow.engine.state.room import kept_arrays
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
 from cerflow.engine.tables.event_room import some_events

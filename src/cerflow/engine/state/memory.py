@@ -12,9 +12,7 @@ from cerflow.engine.kernels import table as kernels
 from cerflow.engine.kernels.base.calling import Row
 from cerflow.engine.kernels.base.shared_arrays import WITHOUT_END, SharedArrays
 from cerflow.engine.layout import EventArrays, State
-from cerflow.engine.state import room as rooms
-from cerflow.engine.state.compact import Used, check_guesses, compacted, in_use, moved, with_few_strings
-from cerflow.engine.state.room import ARRAYS, COMPACTED, grown
+from cerflow.engine.state import compact as arrays
 from cerflow.engine.stopping import wait_for
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -41,9 +39,9 @@ class Memory:
     """The arrays of one recogniser. Arrays are replaced, never resized, so holders of old nodes can still read them."""
 
     def __init__(self, tables: TransducerTables) -> None:
-        self.state = rooms.first_state(tables, limits.FIRST_NODES)
-        self.scratch = rooms.first_scratch(64, tables)
-        self.ranking = rooms.first_ranking(64, tables)
+        self.state = arrays.first_state(tables, limits.FIRST_NODES)
+        self.scratch = arrays.first_scratch(64, tables)
+        self.ranking = arrays.first_ranking(64, tables)
         self._tables = tables
         self._last_request = (-1, -1)
         self._swept = 0
@@ -69,10 +67,10 @@ class Memory:
         if state.nodes is self._handed_out:
             state = state._replace(nodes=np.empty_like(state.nodes), marks=np.empty_like(state.marks))
         # Nodes and marks are written before they are read.
-        for name, array in ARRAYS.items():
+        for name, array in arrays.ARRAYS.items():
             if not array.shared:
                 getattr(state, name).fill(array.fill)
-        rooms.begin(state, self._tables)
+        arrays.begin(state, self._tables)
         self.state = state
         self._last_request = (-1, -1)
 
@@ -148,15 +146,14 @@ class Memory:
         again = request == self._last_request
         self._last_request = request
         if lacking == layout.FULL_SCRATCH:
-            scratch = rooms.first_scratch(2 * len(self.scratch.updates), self._tables)
-            self.scratch, self.ranking = scratch, rooms.first_ranking(2 * len(self.ranking.entries), self._tables)
+            scratch = arrays.first_scratch(2 * len(self.scratch.updates), self._tables)
+            self.scratch, self.ranking = scratch, arrays.first_ranking(2 * len(self.ranking.entries), self._tables)
         elif lacking == layout.FULL_NODES:
             if self._tables.arrays.options[layout.O_FORGET]:
                 self._sweep(events, k)
             self._collect_nodes(self._bound(events, k), grow=again)
         elif lacking == layout.FULL_DETECTIONS:
-            detections = self.state.detections
-            self.state = self.state._replace(detections=grown(detections, 2 * len(detections)))
+            self.state = self.state._replace(detections=arrays.grown(self.state.detections))
         else:
             self._make_room(lacking, self._sweep(events, k), again=again)
 
@@ -210,7 +207,7 @@ class Memory:
         count, mark_count = kernels.collect(self._address(), bound, new, marks, forward, used, stack)
         if grow or 4 * count > len(new):
             size = _power(4 * count, 2 * len(new))
-            new, marks = grown(new[:count], size), grown(marks[:mark_count], size)
+            new, marks = arrays.grown(new[:count], size), arrays.grown(marks[:mark_count], size)
         roots = state.config[: state.counters[layout.N_CONFIGS], layout.C_ROOT]
         roots[:] = np.where(roots >= 0, forward[roots], roots)
         state.counters[layout.N_NODES] = count
@@ -220,7 +217,7 @@ class Memory:
     def _make_room(self, lacking: int, often: bool, *, again: bool) -> None:
         """Compact the state in larger arrays, unless enough is free after a sweep; these may come ``often``."""
         state, tables = self.state, self._tables
-        room = rooms.room_of(state)
+        room = arrays.room_of(state)
         # Where many events are left of a large batch, there is soon as much again.
         left = int(self._words[2] - self._words[3])
         for reason, name, taken, freed in _REUSED:
@@ -242,16 +239,16 @@ class Memory:
             many = (2 if tables.guessing else 8) * sets
             room["sets"] = grow * _power(many, max(room["sets"], limits.COLLECTIONS))
             room["words"] = grow * max(room["words"], 8 * words, 4 * limits.COLLECTIONS)
-        compact = compacted(state, tables, used, room)
+        compact = arrays.compacted(state, tables, used, room)
         if lacking == layout.FULL_SETS:
-            check_guesses(compact, tables)
+            arrays.check_guesses(compact, tables)
         self._use(compact)
 
-    def _in_use(self) -> Used:
+    def _in_use(self) -> arrays.Used:
         """What of the state is in use."""
         state = self.state
         order, classes = np.empty(len(state.config), np.int32), np.zeros(len(state.classes), np.int32)
-        return in_use(state, self._tables, order[: kernels.list_used(self._address(), order, classes)], classes)
+        return arrays.in_use(state, self._tables, order[: kernels.list_used(self._address(), order, classes)], classes)
 
     def _use(self, compact: State) -> None:
         """Continue with a compact state, after computing all that follows from it."""
@@ -279,33 +276,33 @@ class Memory:
             # Collections are shared by content, with or without strings, so their words cannot be renumbered.
             strings.replace(strings.texts)
             return
-        compact = compacted(self.state, tables, self._in_use(), rooms.room_of(self.state))
+        compact = arrays.compacted(self.state, tables, self._in_use(), arrays.room_of(self.state))
         # All arrays are made before the first change, as memory may run out.
-        strings.replace(with_few_strings(compact, tables))
+        strings.replace(arrays.with_few_strings(compact, tables))
         self._use(compact)
 
     def image(self) -> State:
         """The compact form of the state, for a snapshot."""
         used = self._in_use()
-        room = {str(array.rows): len(used.rows[array.used]) for array in COMPACTED.values()}
-        return compacted(self.state, self._tables, used, room)
+        room = {str(array.rows): len(used.rows[array.used]) for array in arrays.COMPACTED.values()}
+        return arrays.compacted(self.state, self._tables, used, room)
 
     def take_over(self, image: State) -> None:
         """Continue from an image, which must be valid; see `cerflow.engine.state.validation`."""
         counters, tables = image.counters, self._tables
         nodes, members, sets = (int(counters[n]) for n in (layout.N_NODES, layout.N_MEMBERS, layout.N_SETS))
         room = {
-            "configs": _power(int(counters[layout.N_CONFIGS]), rooms.FIRST["configs"]),
+            "configs": _power(int(counters[layout.N_CONFIGS]), arrays.FIRST["configs"]),
             "partitions": _power(int(counters[layout.N_PARTITIONS]), 1),
-            "members": _power(2 * members, rooms.FIRST["members"]),
-            "sets": _power(4 * sets, rooms.FIRST["sets"]),
-            "words": max(2 * int(counters[layout.N_SET_WORDS]), rooms.FIRST["words"]),
+            "members": _power(2 * members, arrays.FIRST["members"]),
+            "sets": _power(4 * sets, arrays.FIRST["sets"]),
+            "words": max(2 * int(counters[layout.N_SET_WORDS]), arrays.FIRST["words"]),
         }
-        first = rooms.first_state(tables, max(limits.FIRST_NODES, _power(2 * nodes, 1)))
+        first = arrays.first_state(tables, max(limits.FIRST_NODES, _power(2 * nodes, 1)))
         first.nodes[:nodes], first.marks[: len(image.marks)] = image.nodes, image.marks
         counters[layout.N_RANK] = image.nodes.view(np.int32)[:, layout.I_RANK].max()
         image = image._replace(nodes=first.nodes, marks=first.marks, detections=first.detections)
-        self._use(moved(image, tables, {}, room))
+        self._use(arrays.moved(image, tables, {}, room))
 
 
 def _power(least: int, at_least: int) -> int:
@@ -339,7 +336,7 @@ def whole_graph(tables: TransducerTables, signatures: Smalls, positions: Ints) -
             return found
         if reason == layout.FULL_NODES:
             # Keep all nodes, as the detections so far need them.
-            nodes, marks = memory.state.nodes, memory.state.marks
-            memory.state = memory.state._replace(nodes=grown(nodes, 2 * len(nodes)), marks=grown(marks, 2 * len(marks)))
+            state = memory.state
+            memory.state = state._replace(nodes=arrays.grown(state.nodes), marks=arrays.grown(state.marks))
         else:
             memory.make_room(reason, events, at)

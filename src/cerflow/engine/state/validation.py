@@ -18,8 +18,7 @@ from cerflow.base.errors import SnapshotError
 from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.layout import State
-from cerflow.engine.state.compact import places_in
-from cerflow.engine.state.room import ARRAYS, first_state, room_of, widths
+from cerflow.engine.state.compact import ARRAYS, first_state, places_in, room_of, widths
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 _INT64 = range(-(2**63), 2**63)

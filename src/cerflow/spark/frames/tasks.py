@@ -23,8 +23,8 @@ from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array, 
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError, cut_short
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
+from cerflow.engine.matches.counting import Bound
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.row_limit import Bound
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm

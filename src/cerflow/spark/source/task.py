@@ -18,7 +18,7 @@ from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array, pushed_together
 from cerflow.base.errors import InputError
 from cerflow.engine.events.time_order import sort_by_time
-from cerflow.engine.matches.row_limit import Bound
+from cerflow.engine.matches.counting import Bound
 from cerflow.engine.slices.by_keys import Key, Keys
 from cerflow.engine.slices.by_row_groups import GroupSlice, RowGroup
 from cerflow.spark.frames.schemas import declared

@@ -16,7 +16,6 @@ import numpy as np
 from cerflow.base.array_types import IntRows, SmallRows, Smalls
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.matches.written import event_end, write_detection, write_part
 from cerflow.engine.kernels.state.lists import NOTHING
 
 # Columns of the sets: root, first and last part, root in the new graph
@@ -40,6 +39,41 @@ class ChoosingRoom(NamedTuple):
     new: IntRows
     new_small: SmallRows
     found: IntRows
+
+
+# -- writing the new graph: every complex event once, without a window -------------------------------------------------
+
+
+@inlined
+def event_end(detections, at):
+    """The end of the ``detections`` of the event that has number ``at``."""
+    end = at
+    while end < detections.shape[0] and detections[end, layout.D_POSITION] == detections[at, layout.D_POSITION]:
+        end += 1
+    return end
+
+
+@inlined
+def write_part(room, n, mark, child, beside):
+    """Write node ``n`` of the new graph: a child and then a mark, or the set ``beside``; returns ``n``.
+
+    All else is that of `cerflow.engine.matches.graph.nodes_after_bottom`.
+    """
+    room.new[n, layout.W_MEASURE] = layout.NOT_BEGUN
+    room.new_small[n, layout.I_CHILD] = child
+    room.new_small[n, layout.I_LEFT] = beside
+    room.new_small[n, layout.I_MARK] = mark
+    return n
+
+
+@inlined
+def write_detection(room, written, detections, d, root):
+    """Append detection ``d`` with the ``root`` of what is left of it; returns the number of ``written`` ones."""
+    room.found[written, layout.D_POSITION] = detections[d, layout.D_POSITION]
+    room.found[written, layout.D_BOUND] = layout.NO_BOUND
+    room.found[written, layout.D_MARK] = detections[d, layout.D_MARK]
+    room.found[written, layout.D_ROOT] = root
+    return written + 1
 
 
 @part
@@ -177,15 +211,11 @@ def pick(detections, at, *given):
     """Write the choice from the detections from number ``at`` on; ``given`` is a `ChoosingRoom`."""
     room = ChoosingRoom(*given)
     earliest, place, sets, parts = room.earliest, room.place, room.sets, room.parts
-    count = 1
-    written = 0
-    number = np.int32(0)
+    count, written, number = 1, 0, np.int32(0)
     while at < detections.shape[0]:
-        end = event_end(detections, at)
-        bound = detections[at, layout.D_BOUND]
+        end, bound = event_end(detections, at), detections[at, layout.D_BOUND]
         number += 1
-        goal = layout.NOT_BEGUN
-        marked = False
+        goal, marked = layout.NOT_BEGUN, False
         for d in range(at, end):
             if earliest:
                 goal = min(goal, _best(room, detections[d, layout.D_ROOT], bound, True, number))
@@ -206,8 +236,7 @@ def pick(detections, at, *given):
                 to = set_count
                 set_count += 1
             room.found[written + d - at, layout.D_ROOT] = to
-        last_layer = 0
-        first = layout.NOT_BEGUN
+        last_layer, first = 0, layout.NOT_BEGUN
         # With LAST the latest marks of the layers decrease, with NEXT the numbers of sets.
         while begin < set_count:
             last_layer = begin
@@ -236,16 +265,12 @@ def pick(detections, at, *given):
             return at, count, written
         for s in range(set_count - 1, -1, -1):
             ends = earliest or s >= last_layer
-            root = -1
-            if sets[s, S_ROOT] == layout.BOTTOM and ends:
-                root = layout.BOTTOM
+            root = layout.BOTTOM if sets[s, S_ROOT] == layout.BOTTOM and ends else -1
             for k in range(sets[s, S_LAST] - 1, sets[s, S_FIRST] - 1, -1):
-                child = -1
-                to = parts[k, P_CHILD]
-                if to >= 0:
-                    child = sets[to, S_NEW]
-                    if earliest and child == layout.BOTTOM and room.marks[parts[k, P_MARK], layout.M_POSITION] != first:
-                        child = -1
+                to, position = parts[k, P_CHILD], room.marks[parts[k, P_MARK], layout.M_POSITION]
+                child = sets[to, S_NEW] if to >= 0 else -1
+                if earliest and child == layout.BOTTOM and position != first:
+                    child = -1
                 if child < 0 and (to >= 0 or not ends):
                     continue
                 root = write_part(room, count, parts[k, P_MARK], child, root)
