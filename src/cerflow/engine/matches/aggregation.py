@@ -155,21 +155,16 @@ class _Sums:
     def numbers(self, of: int) -> list[Any]:
         if of not in self._numbers:
             operation, values, floats = self._added[of]
-            self._numbers[of] = floats.tolist()
-            if values.whole:
-                exact = self._exact(operation, values) if self._inexact else {}
-                self._numbers[of] = [exact[k] if k in exact else int(v) for k, v in enumerate(floats.tolist())]
+            self._numbers[of] = numbers = [int(v) if values.whole else v for v in floats.tolist()]
+            if values.whole and self._inexact:
+                folding = Folding(self._part, operation, values.exact)
+                # A fold goes through the events once, in their order.
+                for k in self._inexact:
+                    first, last = self._begins[k], self._begins[k + 1]
+                    own = np.zeros((last - first, 2), object)
+                    folding.fold(int(first), own)
+                    numbers[k] = own[:, 0].sum()
         return self._numbers[of]
-
-    def _exact(self, operation: int, values: Values) -> dict[int, Any]:
-        folding, found = Folding(self._part, operation, values.exact), {}
-        # A fold goes through the events once, in their order.
-        for k in self._inexact:
-            first, last = self._begins[k], self._begins[k + 1]
-            own = np.zeros((last - first, 2), object)
-            folding.fold(int(first), own)
-            found[k] = own[:, 0].sum()
-        return found
 
 
 class _Pooled:

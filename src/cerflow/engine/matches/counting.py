@@ -36,13 +36,13 @@ def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     positions, begins = detecting(part.graph.detections)
     if limit == 1 or part.alone:
         return positions, [1] * len(positions)
-    totals = numbers_of_events(part, begins).tolist()
+    totals = numbers_of_events(part, begins)
     return positions, [total if limit is None else min(limit, total) for total in totals]
 
 
-def numbers_of_events(part: Part, begins: Ints) -> NDArray[Any]:
+def numbers_of_events(part: Part, begins: Ints) -> list[int]:
     """The number of matches of each detecting event; ``begins`` are those of `detecting`."""
-    return np.add.reduceat(match_numbers(part), begins[:-1]) if len(begins) > 1 else np.zeros(0, np.int64)
+    return np.add.reduceat(match_numbers(part), begins[:-1]).tolist() if len(begins) > 1 else []
 
 
 def matches_of_part(part: Part, limit: int | None) -> int:
@@ -148,7 +148,7 @@ class LateWindow:
         Raises `UnsupportedQueryError` if an event has more matches than a ``limit``.
         """
         _, begins = detecting(self._of.graph.detections)
-        totals = numbers_of_events(self._of, begins).tolist()
+        totals = numbers_of_events(self._of, begins)
         bound: int | None = None
         for first, last, total in zip(begins.tolist(), begins[1:].tolist(), totals):
             refuse_if_cut([total], limit)

@@ -97,10 +97,10 @@ class Detected:
         return self._or(self._rows.times, shown)
 
     def _or(self, of_events: pa.Array, of_moments: pa.Array | None) -> pa.Array:
-        if self._moments is None or of_moments is None:
+        if of_moments is None:
             return of_events
-        among = Moments.among(self._positions)
-        which = np.where(among, len(of_events) + Moments.numbers(self._positions), np.arange(len(of_events)))
+        numbers, own = Moments.numbers(self._positions), np.arange(len(of_events))
+        which = np.where(Moments.among(self._positions), len(of_events) + numbers, own)
         return pa.concat_arrays([of_events, of_moments.cast(of_events.type)]).take(array_of_numbers(which))
 
     def leading(self) -> list[pa.Array]:
@@ -131,6 +131,7 @@ class Listing:
         self._part = part
         self._labels = label_sets = part.label_sets
         self._renumbered: Smalls | None = None
+        self._made: dict[str, pa.Array] = {}
         self._by_label: dict[str | None, tuple[Smalls, Smalls]] = {}
         if report.select.projection.kind is ProjectionKind.NONE:
             self._labels = [frozenset()] * len(label_sets)
@@ -163,15 +164,7 @@ class Listing:
 
     def _columns(self, schema: pa.Schema) -> dict[str, Callable[[], pa.Array]]:
         report = self._report
-        leading: dict[str, Callable[[], pa.Array]] = {
-            "detected_at": lambda: self._detected_at,
-            "detected_time": lambda: self._detected_time,
-            "start": lambda: self._start(self._rows.places),
-            "end": lambda: self._end(self._rows.places, self._detected_at),
-            "start_time": lambda: self._start(self._rows.times),
-            "end_time": lambda: self._end(self._rows.times, self._detected_time),
-        }
-        makers = [leading[name] for name in report.leading]
+        makers: list[Callable[[], pa.Array]] = [partial(self._leading, name) for name in report.leading]
         makers += [partial(self._key, k) for k in range(len(report.select.partition))]
         makers += [partial(self._computed, k) for k in range(len(report.computed))]
         if report.select.projection.has_events:
@@ -181,25 +174,20 @@ class Listing:
             found |= {column.name: partial(self._flat, column) for column in report.flat}
         return found
 
-    @cached_property
-    def _detected_at(self) -> pa.Array:
-        if self._shown.end_detects:
-            return taken(self._rows.places, self._shown.ends[1])
-        return taken(self._detected.places(), self._found.owner)
-
-    @cached_property
-    def _detected_time(self) -> pa.Array:
-        if self._shown.end_detects:
-            return taken(self._rows.times, self._shown.ends[1])
-        return taken(self._detected.times, self._found.owner)
-
-    def _start(self, values: pa.Array) -> pa.Array:
-        """A value of the first event of each match, null if there is none."""
-        return (taken if self._shown.end_detects else taken_or_null)(values, self._shown.ends[0])
-
-    def _end(self, values: pa.Array, detected: pa.Array) -> pa.Array:
-        """A value of the last event of each match; ``detected`` has the values of the detecting events."""
-        return detected if self._shown.end_detects else taken_or_null(values, self._shown.ends[1])
+    def _leading(self, name: str) -> pa.Array:
+        """A place or time of the detecting, the first or the last event of each match, null if there is none."""
+        shown, timed = self._shown, name.endswith("time")
+        if shown.end_detects and not name.startswith("start"):
+            name = "detected_time" if timed else "detected_at"
+        if name not in self._made:
+            values = self._rows.times if timed else self._rows.places
+            if name.startswith("detected") and not shown.end_detects:
+                values = self._detected.times if timed else self._detected.places()
+                self._made[name] = taken(values, self._found.owner)
+            else:
+                take = taken if shown.end_detects else taken_or_null
+                self._made[name] = take(values, shown.ends[0 if name.startswith("start") else 1])
+        return self._made[name]
 
     def _key(self, k: int) -> pa.Array:
         return taken(self._detected.keys[k], self._found.owner)

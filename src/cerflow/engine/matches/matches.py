@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import python_rows
 from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation, counted_rows
@@ -148,15 +147,15 @@ class Matches:
 
     def __getitem__(self, at: int | slice) -> dict[str, Any] | Matches:
         if isinstance(at, slice):
-            return self._chosen(self._span(at))
+            return self._span(at)
         number = _number(at)
         place = number if number >= 0 else self.rows() + number
-        found = [] if place < 0 else self._chosen(self._numbered(place, place + 1, 1)).to_pylist()
+        found = [] if place < 0 else self._numbered(place, place + 1, 1).to_pylist()
         if not found:
             raise IndexError(f"there is no match number {number}, there are {digits(self.rows())}")
         return found[0]
 
-    def _span(self, at: slice) -> NumberRange:
+    def _span(self, at: slice) -> Matches:
         step = 1 if at.step is None else _number(at.step)
         if step < 1:
             raise ArgumentError(f"matches are read forwards, so the step of a slice is 1 or more, not {step}")
@@ -167,10 +166,9 @@ class Matches:
         begin, stop = ends
         return self._numbered(begin or 0, stop, step)
 
-    def _numbered(self, begin: int, stop: int | None, step: int) -> NumberRange:
-        if isinstance(self._picker, NumberRange):
-            return self._picker.among(begin, stop, step)
-        return NumberRange(begin, stop, step, self._picker)
+    def _numbered(self, begin: int, stop: int | None, step: int) -> Matches:
+        chosen = self._picker if isinstance(self._picker, NumberRange) else NumberRange(0, None, 1, self._picker)
+        return self._chosen(chosen.among(begin, stop, step))
 
     def _chosen(self, picker: Picker) -> Matches:
         return self._like(self._parts, picker)
@@ -220,28 +218,22 @@ class Matches:
             yield from [part] if part.alone else chosen_parts([part])
 
     def _listings(self, max_rows: int) -> Iterator[Listing]:
-        numbers = count(self._before + 1)
-        if isinstance(self._picker, NumberRange):
-            numbers = count(self._before + 1 + self._picker.begin, self._picker.step)
-        if self._picker is None:
+        picker = self._picker
+        begin, step = (picker.begin, picker.step) if isinstance(picker, NumberRange) else (0, 1)
+        numbers = count(self._before + 1 + begin, step)
+        if picker is None:
             limit = NO_LIMIT if self._limit is None else self._limit
             unfolding = ((part, unfolded(part, limit, max_rows)) for part in self._parts)
         else:
-            picks = self._picker.picks(self._parts, self._report, self._limit)
+            picks = picker.picks(self._parts, self._report, self._limit)
             unfolding = ((part, picked(part, some, max_rows)) for part, some in picks)
         for part, matches in unfolding:
             for found in matches:
-                numbered = self._numbered_rows(numbers, len(found))
-                yield Listing(self._report, found, part, numbered)
-
-    def _numbered_rows(self, numbers: Iterator[int], size: int) -> Ints:
-        """The numbers of the next ``size`` matches, if the query asks for them."""
-        if not self._report.numbers_matches:
-            return np.zeros(0, np.int64)
-        found = list(islice(numbers, size))
-        if found and found[-1] >= 2**63:
-            raise TooManyMatchesError(f"the number of a match, {readable_number(found[-1])}, does not fit 64 bits")
-        return np.array(found, np.int64)
+                some_numbers = list(islice(numbers, len(found) if self._report.numbers_matches else 0))
+                if some_numbers and some_numbers[-1] >= 2**63:
+                    last = readable_number(some_numbers[-1])
+                    raise TooManyMatchesError(f"the number of a match, {last}, does not fit 64 bits")
+                yield Listing(self._report, found, part, np.array(some_numbers, np.int64))
 
     def to_arrow(
         self,

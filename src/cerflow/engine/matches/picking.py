@@ -195,7 +195,14 @@ class First:
 
         Values of matches outside the window only lengthen the search: a match is never better than its branch promises.
         """
-        combined, values, nothing = self._weights(MarkValues(part, report))
+        marks, nothing = MarkValues(part, report), float("nan")
+        if self.by == "start":
+            combined, values = LEAST, Values(pa.array(marks.positions()))
+        else:
+            label, attribute, function = (None, None, "count") if isinstance(self.by, str) else self.by
+            combined, values, _ = combining(function, marks.given(label, attribute, function))
+            # A match without events of the label has none.
+            nothing = 0 if function == "count" else nothing
         late = counting.LateWindow(part)
         operation, folding = lowest(late.part, combined, values, greatest=self.descending)
         below = np.zeros((1, 2), folding.weights.dtype)
@@ -204,14 +211,6 @@ class First:
                 folding.fold(d, below)
             found = _searched(part.graph, operation, folding, nothing, detections.start, counted)
             yield from islice(found, min(self.size, sys.maxsize))
-
-    def _weights(self, marks: MarkValues) -> tuple[int, Values, Any]:
-        """How the values of a match are combined, the values of the marks, and the value without events."""
-        if self.by == "start":
-            return LEAST, Values(pa.array(marks.positions())), float("nan")
-        label, attribute, function = (None, None, "count") if isinstance(self.by, str) else self.by
-        operation, values, _ = combining(function, marks.given(label, attribute, function))
-        return operation, values, 0 if function == "count" else float("nan")
 
 
 #: The first room for branches and paths.
@@ -281,19 +280,21 @@ class Sample:
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
         starts = np.zeros(len(part.graph.marks), np.int64)
         starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
-        for detections, total, counted in late.events(limit):
-            yield from self._drawn(draw, total, _Numbered(part.graph, late.part.graph, starts, detections, counted))
+        for detections, total, (numbers, amounts) in late.events(limit):
+            ends: list[int] = np.cumsum(numbers, dtype=object).tolist()
+            matches = _Numbered(part.graph, late.part.graph, starts, detections, amounts, ends)
+            yield from self._drawn(draw, total, matches)
 
     def _drawn(self, draw: random.Random, total: int, matches: _Numbered) -> list[Pick]:
         """The sample of one event, which has ``total`` matches, in the order of their numbers."""
-        size = self.size
+        size, count = self.size, matches.ends[-1]
         if not self.replacement and size * _LISTED > total:
-            every = [pick for number in range(matches.count) if (pick := matches.match(number)) is not None]
+            every = [pick for number in range(count) if (pick := matches.match(number)) is not None]
             return [every[k] for k in sorted(draw.sample(range(total), min(size, total)))]
         found: list[tuple[int, Pick]] = []
         refused = set[int]()
         while len(found) < size:
-            number = draw.randrange(matches.count)
+            number = draw.randrange(count)
             pick = None if number in refused else matches.match(number)
             if pick is not None:
                 found.append((number, pick))
@@ -302,31 +303,31 @@ class Sample:
         return [pick for _, pick in sorted(found)]
 
 
+@dataclass(frozen=True)
 class _Numbered:
-    """The matches of the detections of an event, numbered from 0 to ``count`` together with some outside the window.
+    """The matches of the detections of an event, numbered from 0 on together with some outside the window.
 
-    ``late`` is the graph with a window in which they were ``counted``, ``starts`` has where matches begin at each mark.
+    ``late`` is the graph with a window in which they were counted, as ``amounts`` and the last numbers (``ends``) of
+    the detections; ``starts`` has where matches begin at each mark.
     """
 
-    def __init__(
-        self, graph: MatchGraph, late: MatchGraph, starts: Ints, detections: range, counted: counting.Counted
-    ) -> None:
-        self._graph, self._late, self._starts, self._detections = graph, late, starts, detections
-        numbers, self._amounts = counted
-        self._ends: list[int] = np.cumsum(numbers, dtype=object).tolist()
-        self.count = self._ends[-1]
+    graph: MatchGraph
+    late: MatchGraph
+    starts: Ints
+    detections: range
+    amounts: Ints | counting.LongNumbers
+    ends: list[int]
 
     def match(self, number: int) -> Pick | None:
         """A match by its number; None if it lies outside the window."""
-        at = bisect_right(self._ends, number)
-        d = self._detections[at]
-        marks = match_by_number(self._late, self._amounts, d, number - (self._ends[at - 1] if at else 0))
-        bound = self._graph.detections[d, layout.D_BOUND]
-        if self._late.detections[d, layout.D_BOUND] == bound:
-            return d, marks
+        at = bisect_right(self.ends, number)
+        d = self.detections[at]
+        marks = match_by_number(self.late, self.amounts, d, number - (self.ends[at - 1] if at else 0))
+        bound = self.graph.detections[d, layout.D_BOUND]
         # The last event need not be in the window of the earlier ones.
-        earlier = len(marks) - (self._late.detections[d, layout.D_MARK] != layout.NO_MARK)
-        return (d, marks) if earlier == 0 or self._starts[marks[0]] > bound else None
+        earlier = len(marks) - (self.late.detections[d, layout.D_MARK] != layout.NO_MARK)
+        inside = self.late.detections[d, layout.D_BOUND] == bound or earlier == 0 or self.starts[marks[0]] > bound
+        return (d, marks) if inside else None
 
 
 #: Chooses matches.

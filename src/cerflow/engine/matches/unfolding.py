@@ -133,9 +133,8 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
         if reason == UNFOLDED:
             return
         if reason == OUTPUT_FULL:
-            if matches == 0:
-                # A single match is longer than the buffer.
-                size *= 2
+            # A single match may be longer than the buffer.
+            size *= 1 if matches else 2
         else:
             stack = np.concatenate([stack, np.zeros_like(stack)])
             path = np.concatenate([np.zeros_like(path), path], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -65,6 +65,14 @@ def selected_attribute(expression: c.Expression) -> c.Attribute | None:
     if isinstance(expression, c.Aggregate) and expression.name in SELECTING:
         expression = expression.argument
     return expression if isinstance(expression, c.Attribute) else None
+
+
+def untaken(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
+    """A name with underscores until its form is not ``taken``, to which it is added."""
+    while form(name) in taken:
+        name += "_"
+    taken.add(form(name))
+    return name
 
 
 def kept_labels(select: Select) -> frozenset[str] | None:
@@ -160,14 +168,9 @@ class Report:
         return ARROW_TYPES[kind]
 
     def _event_fields(self) -> dict[str, str]:
-        taken = {"position", "labels", "type"}
-        names: dict[str, str] = {}
+        names, taken = dict[str, str](), {"position", "labels", "type"}
         for name in self.attributes:
-            names[name] = unnested(name)
-            # A name that clashes with a field of results gets an underscore.
-            while names[name] in taken:
-                names[name] += "_"
-            taken.add(names[name])
+            names[name] = untaken(unnested(name), taken)
         return names
 
     @cached_property
@@ -292,10 +295,7 @@ def flat_columns(
         for field, attribute in fields:
             if attribute is not None and attributes is not None and attribute not in attributes:
                 continue
-            name = f"{label or OTHERS}_{field}"
-            while name.casefold() in taken:
-                name += "_"
-            taken.add(name.casefold())
+            name = untaken(f"{label or OTHERS}_{field}", taken, str.casefold)
             value_type = event_type.field(field).type
             found.append(FlatColumn(name, label, field, attribute, several, value_type))
     return found

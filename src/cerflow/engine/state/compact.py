@@ -247,16 +247,13 @@ def with_few_strings(state: State, tables: TransducerTables) -> list[str]:
     """Renumber the strings that registers and keys of a compact state hold, in their order; returns all it needs."""
     keys = state.partition_long[: state.counters[layout.N_PARTITIONS]]
     held = [(keys, np.arange(len(keys)), 1 + k) for k, kind in enumerate(tables.key_kinds) if kind.coded]
-    held += [
-        (getattr(state, array), rows, slot) for array, rows, slot, _ in places_in(state, tables, tables.string_slots)
-    ]
-    used = np.unique(
-        np.concatenate([np.arange(tables.own_strings), *(array[rows, slot] for array, rows, slot in held)])
-    )
+    for place in places_in(state, tables, tables.string_slots):
+        held.append((getattr(state, place.array), place.rows, place.slot))
+    codes = [array[rows, slot] for array, rows, slot in held]
+    used = np.unique(np.concatenate([np.arange(tables.own_strings), *codes]))
     used = used[(used >= 0) & (used < len(tables.strings))]
-    for array, rows, slot in held:
-        codes = array[rows, slot]
-        array[rows, slot] = np.where(codes >= 0, np.searchsorted(used, codes), codes)
+    for (array, rows, slot), old in zip(held, codes):
+        array[rows, slot] = np.where(old >= 0, np.searchsorted(used, old), old)
     return [tables.strings.texts[k] for k in used.tolist()]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import is_
+
 import numpy as np
 
 from cerflow.base import limits
@@ -74,7 +76,7 @@ class Memory:
         self.state = state
         self._last_request = (-1, -1)
 
-    def saved(self, *, briefly: bool = False) -> Bytes:
+    def saved(self, *, briefly: bool) -> Bytes:
         """The bytes of the state that change, for `StateBefore`; those saved ``briefly`` hold until the next time."""
         # Nodes and marks are not among them, as written ones never change.
         self._handed_out, block = self.state.nodes, block_of(self.state.counters)
@@ -104,36 +106,23 @@ class Memory:
             return reason, end
         if reason == layout.PAUSED:
             words[1] = words[3]
-            reason = self._advance_long()
+            self._shared.allow(WITHOUT_END)
+            try:
+                reason = wait_for(self._step, lambda: self._shared.allow(-1))
+            finally:
+                self._shared.allow(limits.CALL_WORK)
         return reason, words[3]
-
-    def _advance_long(self) -> int:
-        shared = self._shared
-        shared.allow(WITHOUT_END)
-        try:
-            reason: int = wait_for(self._step, lambda: shared.allow(-1))
-            return reason
-        finally:
-            shared.allow(limits.CALL_WORK)
 
     def _address(self, events: EventArrays | None = None) -> int:
         """The address of the shared arrays, brought up to date; without events it keeps the last ones."""
-        shared = self._shared
-        state, arrays, scratch, ranking, shown = self._shown
-        if (
-            self.state is not state
-            or self._tables.arrays is not arrays
-            or self.scratch is not scratch
-            or self.ranking is not ranking
-            or events is not shown
-        ):
-            now = (self.state, self._tables.arrays, self.scratch, self.ranking, events or shown)
+        now = (self.state, self._tables.arrays, self.scratch, self.ranking, events or self._shown[-1])
+        if not all(map(is_, now, self._shown)):
             before_all, self._shown = self._shown, (None,) * 5
             for group, before in zip(now, before_all):
                 if group is not None and group is not before:
-                    shared.hold(group)
+                    self._shared.hold(group)
             self._shown = now
-        return shared.address
+        return self._shared.address
 
     def make_room(self, lacking: int, events: EventArrays, k: int) -> None:
         """Make room for event ``k``; ``lacking`` says which room the kernel lacked.
@@ -159,17 +148,14 @@ class Memory:
 
     def take_detections(self) -> tuple[Ints, Ints, Ints] | None:
         """The detections since the last call, with their nodes and marks; None without any."""
-        state = self.state
-        n = state.counters[layout.N_DETECTIONS]
+        state, counters = self.state, self.state.counters
+        n = counters[layout.N_DETECTIONS]
         if not n:
             return None
-        state.counters[layout.N_DETECTIONS] = 0
+        counters[layout.N_DETECTIONS] = 0
         self._handed_out = state.nodes
-        return (
-            state.detections[:n].copy(),
-            state.nodes[: int(state.counters[layout.N_NODES])],
-            state.marks[: int(state.counters[layout.N_MARKS])],
-        )
+        nodes, marks = counters[[layout.N_NODES, layout.N_MARKS]].tolist()
+        return state.detections[:n].copy(), state.nodes[:nodes], state.marks[:marks]
 
     @property
     def occupied(self) -> int:
