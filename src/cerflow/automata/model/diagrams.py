@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cerflow.automata.model.transducer import (
-    HIDDEN_LABEL,
-    TYPE_LABEL,
-    Accumulation,
-    Register,
-    Transducer,
-    Transition,
-    Write,
-)
+from cerflow.automata.model import transducer as model
+from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, Write
 from cerflow.language.condition import Condition, Expression, Or, PredicateCall
 from cerflow.language.formula import UNNAMED
 from cerflow.language.lexicon import quote_name
@@ -76,7 +69,7 @@ def show_labels(labels: frozenset[str]) -> str:
     • for the label without a name."""
     if not labels:
         return "∅"
-    names = {TYPE_LABEL: "type()", HIDDEN_LABEL: "hidden()", UNNAMED: "•"}
+    names = {model.TYPE_LABEL: "type()", model.HIDDEN_LABEL: "hidden()", UNNAMED: "•"}
     return "{" + ", ".join(names.get(label) or quote_name(label) for label in sorted(labels)) + "}"
 
 

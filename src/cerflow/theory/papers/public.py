@@ -32,6 +32,10 @@ from cerflow.theory.papers.constructions.operators import difference as differen
 from cerflow.theory.papers.constructions.operators import filter_label as filter_label
 from cerflow.theory.papers.constructions.operators import project_labels as project_labels
 from cerflow.theory.papers.constructions.operators import rename_label as rename_label
+from cerflow.theory.papers.constructions.operators import select_last as select_last
+from cerflow.theory.papers.constructions.operators import select_max as select_max
+from cerflow.theory.papers.constructions.operators import select_next as select_next
+from cerflow.theory.papers.constructions.operators import select_strict as select_strict
 from cerflow.theory.papers.constructions.operators import star_difference as star_difference
 from cerflow.theory.papers.constructions.operators import star_matches as star_matches
 from cerflow.theory.papers.constructions.operators import unless_found as unless_found
@@ -42,10 +46,6 @@ from cerflow.theory.papers.constructions.registers import kinds as kinds
 from cerflow.theory.papers.constructions.registers import on_every_trail as on_every_trail
 from cerflow.theory.papers.constructions.registers import to_single_register as to_single_register
 from cerflow.theory.papers.constructions.registers import unsafe_reads as unsafe_reads
-from cerflow.theory.papers.constructions.strategies import select_last as select_last
-from cerflow.theory.papers.constructions.strategies import select_max as select_max
-from cerflow.theory.papers.constructions.strategies import select_next as select_next
-from cerflow.theory.papers.constructions.strategies import select_strict as select_strict
 from cerflow.theory.papers.constructions.streaming import StaggeredCopies as StaggeredCopies
 from cerflow.theory.papers.constructions.streaming import staggered as staggered
 from cerflow.theory.papers.constructions.streaming import streaming as streaming

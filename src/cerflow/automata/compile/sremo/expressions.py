@@ -318,7 +318,7 @@ def _window_inside(operand: r.Sremo) -> bool:
 #: The name of the runs that must not end.
 _DENIED = "denied"
 #: The state of the following run: the runs beside it (None: they will end anyway), and whether none ended now.
-_Place = tuple[RunSet | None, bool]
+_Beside = tuple[RunSet | None, bool]
 
 
 def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
@@ -329,7 +329,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
     followed = FollowedRuns(operand, registers, alone=True)
     final, ending = followed.final, _universal(followed.fragment)
 
-    def step(place: _Place, t: Transition) -> Iterator[tuple[_Place, Transition]]:
+    def step(place: _Beside, t: Transition) -> Iterator[tuple[_Beside, Transition]]:
         run_set, _ = place
         if run_set is None:
             return
@@ -345,7 +345,7 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
                         yield (after if is_open else None, is_free), asked.writing(*writes) if is_open else asked
 
     follower = Fragment(1, {0}, {0}, [Transition(0, 0)])
-    start: _Place = followed.beginning(), False
+    start: _Beside = followed.beginning(), False
     return track(follower, start, step, lambda place: place[1]).trimmed()
 
 
