@@ -31,8 +31,7 @@ class MatchesOverTime:
         self._unit = unit
         ends = time_numbers(pa.array([bounds["min"], bounds["max"]], times.type).drop_null()).tolist() or [0.0, 0.0]
         self._least: float = ends[0]
-        most = ends[1]
-        self._step = max((most - self._least) / stretches, 1e-9)
+        self._step = max((ends[1] - self._least) / stretches, 1e-9)
         self._ends = bounds["min"], bounds["max"]
         self._counts = np.zeros(stretches)
         self._timeless = False
@@ -109,7 +108,7 @@ def plot_over_time(
     axes.stairs(counts, places, fill=True, color=_COLOUR)
     if places is not edges:
         axes.xaxis.set_major_formatter(formatter(axes.xaxis.get_major_locator()))
-    return _labelled(axes, label, "matches", said)
+    return _labelled(axes, label, said)
 
 
 def plot_durations(durations: np.ndarray[Any, Any], unit: TimeUnit | None, said: str, ax: Axes | None) -> Axes:
@@ -122,7 +121,7 @@ def plot_durations(durations: np.ndarray[Any, Any], unit: TimeUnit | None, said:
         name, scale = next(((n, s) for n, s in _UNITS if longest >= 2 * s), _UNITS[-1])
         durations, name = seconds / scale, f"duration ({name})"
     axes.hist(durations, bins=_BINS if len(durations) else 1, color=_COLOUR)
-    return _labelled(axes, name, "matches", said)
+    return _labelled(axes, name, said)
 
 
 def plot_sizes(sizes: np.ndarray[Any, Any], said: str, ax: Axes | None) -> Axes:
@@ -135,7 +134,7 @@ def plot_sizes(sizes: np.ndarray[Any, Any], said: str, ax: Axes | None) -> Axes:
         axes.locator_params(axis="x", integer=True)
     else:
         axes.hist(sizes, bins=_BINS, color=_COLOUR)
-    return _labelled(axes, "events per match", "matches", said)
+    return _labelled(axes, "events per match", said)
 
 
 def _axes(ax: Axes | None) -> Axes:
@@ -148,9 +147,9 @@ def _axes(ax: Axes | None) -> Axes:
     return pyplot.subplots(figsize=(8, 3.2), layout="constrained")[1]
 
 
-def _labelled(axes: Axes, x: str, y: str, said: str) -> Axes:
+def _labelled(axes: Axes, x: str, said: str) -> Axes:
     axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set_ylabel("matches")
     axes.set_title(said, fontsize="medium", loc="left")
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)

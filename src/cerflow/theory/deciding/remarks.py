@@ -67,9 +67,8 @@ def remarks(
             return found
     except UnsupportedQueryError:
         return found
-    whole = formula if window is None else f.Within(formula, window)
     dead = list(_dead_parts(nodes, scopes, inquiry))
-    if inquiry.never_matches(whole):
+    if inquiry.never_matches(formula, window):
         place = _place(nodes[dead[0]]) if dead else None
         return [*found, Remark("this query can never match", place or formula.span)]
     found += [Remark("this part can never match", _place(nodes[k])) for k in dead]
@@ -99,7 +98,7 @@ def remarks_on_no_match(
     if any(isinstance(n, r.Regular) and unmarked_ends(n.expression) for n in walk(formula)):
         return remarks(formula, window=window, branches=False, schema=schema)
     wider = _without_choices(formula)
-    if not _Inquiry(schema).never_matches(wider if window is None else f.Within(wider, window)):
+    if not _Inquiry(schema).never_matches(wider, window):
         return []
     return remarks(wider, window=window, branches=False, schema=schema)
 
@@ -141,21 +140,21 @@ class _Inquiry:
         self._budget = Budget(limits.REMARK_STEPS)
         self._left = limits.REMARK_QUESTIONS
 
-    def never_matches(self, formula: f.Formula) -> bool:
-        """Whether it is certain that a formula has no match."""
-        return self._certainly_not(shortest_match, formula)
+    def never_matches(self, formula: f.Formula, window: f.Window | None = None) -> bool:
+        """Whether it is certain that a formula has no match within a window."""
+        return self._certainly_not(shortest_match, window, formula)
 
     def same(self, first: f.Formula, second: f.Formula, window: f.Window | None = None) -> bool:
         """Whether it is certain that two formulas have the same matches within a window."""
-        within = (one if window is None else f.Within(one, window) for one in (first, second))
-        return self._certainly_not(find_difference, *within)
+        return self._certainly_not(find_difference, window, first, second)
 
-    def _certainly_not(self, exists: Callable[..., Answer], *formulas: f.Formula) -> bool:
+    def _certainly_not(self, exists: Callable[..., Answer], window: f.Window | None, *formulas: f.Formula) -> bool:
+        within = formulas if window is None else (f.Within(one, window) for one in formulas)
         self._left -= 1
         if self._left < 0 or self._budget.exhausted:
             return False
         try:
-            return exists(*formulas, schema=self._schema, budget=self._budget).exists is False
+            return exists(*within, schema=self._schema, budget=self._budget).exists is False
         except (QueryError, UnsupportedQueryError):
             return False
 
@@ -195,7 +194,7 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
         yield from _labels_given_again(current)
         kept, excluded = _unrelated(current.left), _unrelated(current.right)
         if isinstance(current, f.NotFollowedBy):
-            if isinstance(current.window, f.CountWindow) and inquiry.never_matches(f.Within(excluded, current.window)):
+            if isinstance(current.window, f.CountWindow) and inquiry.never_matches(excluded, current.window):
                 yield Remark(
                     f"this excludes nothing: it can never match within {show(current.window)}", current.right.span
                 )
