@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
@@ -40,15 +40,16 @@ _Search = Callable[[EventMinterms, bool], _Path | None]
 T = TypeVar("T", bound=Hashable)
 
 
-def find_difference(
-    first: Formula,
-    second: Formula,
-    *,
-    one_sided: bool = False,
-    schema: Schema | None = None,
-    budget: Budget | None = None,
-    replay: Replay | None = None,
-) -> Answer:
+class ComparisonOptions(TypedDict, total=False):
+    """What is asked of two formulas or transducers; see `find_difference`."""
+
+    one_sided: bool
+    schema: Schema | None
+    budget: Budget | None
+    replay: Replay | None
+
+
+def find_difference(first: Formula, second: Formula, **asked: Unpack[ComparisonOptions]) -> Answer:
     """Whether there is a match that one formula has and the other lacks; ``one_sided``: that the second lacks.
 
     A witness that does not pass ``replay`` is not reported. With it, conditions that relate events are decided, too, by
@@ -61,26 +62,18 @@ def find_difference(
     other = compile_formula(second, named=one.mentioned)
     if other.mentioned != one.mentioned:
         one = compile_formula(first, named=other.mentioned)
-    return compare_transducers(
-        one, other, (first, second), one_sided=one_sided, schema=schema, budget=budget, replay=replay
-    )
+    return compare_transducers(one, other, (first, second), **asked)
 
 
 def compare_transducers(
-    first: Transducer,
-    second: Transducer,
-    roots: Sequence[Node],
-    *,
-    one_sided: bool = False,
-    schema: Schema | None = None,
-    budget: Budget | None = None,
-    replay: Replay | None = None,
+    first: Transducer, second: Transducer, roots: Sequence[Node], **asked: Unpack[ComparisonOptions]
 ) -> Answer:
     """As `find_difference`, for transducers without labels that depend on the type of the event.
 
     ``roots`` are the conditions that they were made of.
     """
-    budget, spaces = budget or Budget(), event_spaces_of(roots, schema)
+    budget, spaces = asked.get("budget") or Budget(), event_spaces_of(roots, asked.get("schema"))
+    one_sided, replay = asked.get("one_sided", False), asked.get("replay")
     try:
         left, right = FiniteMemory(first, budget), FiniteMemory(second, budget)
     except UnboundedMemoryError as error:
