@@ -13,7 +13,7 @@ from cerflow.base import limits
 from cerflow.base.errors import counted, visible
 from cerflow.cli import options as o
 from cerflow.cli.options import about, in_groups, time_limit, usage
-from cerflow.cli.output.reporting import PhaseTimer, compile_kernels, errors_reported, note, progress, warn
+from cerflow.cli.output.reporting import PhaseTimer, Progress, compile_kernels, errors_reported, note, warn
 from cerflow.cli.output.writing import OutputFormat
 from cerflow.cli.stream_command import stream
 from cerflow.files.sources import InputFormat
@@ -97,7 +97,7 @@ def run(
             warn(choice.warning)
         if choice.note is not None:
             note(choice.note)
-        with progress() as shown:
+        with Progress() as shown:
             if choice.spark:
                 from cerflow.cli.spark.runner import run_on_spark
 

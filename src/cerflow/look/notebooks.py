@@ -21,7 +21,7 @@ from cerflow.base import limits
 from cerflow.base.errors import CerflowError, counted, nearest
 from cerflow.base.event_tables import to_table
 from cerflow.base.units import TimeUnit
-from cerflow.cli.output.reporting import PhaseTimer, Progress, compile_kernels, progress
+from cerflow.cli.output.reporting import PhaseTimer, Progress, compile_kernels
 from cerflow.engine.matches.matches import Matches
 from cerflow.files.reading import read_events
 from cerflow.files.sources import InputFormat, named_path
@@ -121,7 +121,7 @@ def _run(shell: InteractiveShell, line: str, cell: str | None) -> Found | None:
     if options.to is not None and not options.to.isidentifier():
         raise UsageError(f"%%cerflow: --to needs the name of a variable, not {options.to!r}")
     try:
-        with progress() as show:
+        with Progress() as show:
             query: Query | Program = read_query(cell.strip(), language=options.language)
             compile_kernels(PhaseTimer())
             events = _events(shell, options, show)

@@ -24,7 +24,7 @@ from cerflow.api.query import parse
 from cerflow.cli.commands.request import Request
 from cerflow.cli.examples import query_text, stocks
 from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions, Setting, SparkOptions
-from cerflow.cli.output.reporting import PhaseTimer, RunSummary, errors_reported, progress
+from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, errors_reported
 from cerflow.cli.spark.runner import run_on_spark
 
 _SHOWN = 5
@@ -51,7 +51,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
         OutputOptions(str(matches_path)),
         RunOptions(max_matches=None),
     )
-    with progress() as show:
+    with Progress() as show:
         outcome = run_on_spark(request, show, PhaseTimer(), SparkOptions(conf=settings_in(directory)))
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")
     with matches_path.open("rb") as lines:

@@ -169,12 +169,16 @@ class PhaseTimer:
 
 
 class Progress(bars.Progress):
-    """Shows the current work, with a bar if its amount is known; nothing unless on a terminal or in a notebook."""
+    """Shows the current work, with a bar if its amount is known; nothing unless on a terminal or in a notebook.
+
+    As a context it begins when there is something to show; other lines on standard error appear above.
+    """
 
     _reached: Callable[[], int] | None = None
     _unit = ""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None = None) -> None:
+        console = console or Console(stderr=True)
         super().__init__(
             bars.SpinnerColumn(),
             bars.TextColumn("{task.description}", markup=False),
@@ -189,6 +193,9 @@ class Progress(bars.Progress):
             redirect_stdout=False,
         )
         self._shown = console.is_terminal or console.is_jupyter
+
+    def __enter__(self) -> Progress:
+        return self
 
     def __call__(self, doing: str) -> None:
         """Show work whose amount is unknown; a bar that is shown already stays and gets the new text."""
@@ -225,16 +232,6 @@ def _short(number: float) -> str:
         if number >= size:
             return f"{number / size:.1f} {unit}"
     return f"{number:.0f} "
-
-
-@contextmanager
-def progress() -> Iterator[Progress]:
-    """Show how far a run has come until the end of the block; other lines on standard error appear above."""
-    shown = Progress(Console(stderr=True))
-    try:
-        yield shown
-    finally:
-        shown.stop()
 
 
 def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:

@@ -370,10 +370,8 @@ def _extent(groups: Sequence[by_row_groups.RowGroup], schema: Schema) -> tuple[f
     """The least and the greatest time in row groups, nothing if that is not known, or times are not numbers."""
     if schema.time is None or not schema.kind(schema.time).numeric:
         return None, None
-    least, greatest = [g.least for g in groups if g.least is not None], [g.greatest for g in groups]
-    if len(least) < len(groups) or not groups:
-        return None, None
-    return min(least), max(key for key in greatest if key is not None)
+    ends = [key for group in groups for key in (group.least, group.greatest) if key is not None]
+    return (min(ends), max(ends)) if 0 < len(ends) == 2 * len(groups) else (None, None)
 
 
 def _shares(plan: JobPlan, tasks: int) -> Sequence[KeyShare | None]:
