@@ -178,9 +178,7 @@ def _to_booleans(text: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _to_dates(text: pa.Array, target: pa.DataType) -> pa.Array:
-    return pc.if_else(
-        pc.match_substring_regex(text, DATE), _to_times(text, zoned=False), pa.nulls(1, pa.timestamp("us"))[0]
-    ).cast(target)
+    return _to_times(pc.if_else(pc.match_substring_regex(text, DATE), text, _NOTHING), zoned=False).cast(target)
 
 
 def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
@@ -224,10 +222,8 @@ def _to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
     if not zoned:
         return local
 
-    def in_utc(value: str) -> datetime:
-        return datetime.fromisoformat(value).astimezone(UTC)
-
-    world = _cast_times(pc.if_else(has_zone, kept, _NOTHING), pa.timestamp("us", tz="UTC"), in_utc)
+    given = pc.if_else(has_zone, kept, _NOTHING)
+    world = _cast_times(given, pa.timestamp("us", tz="UTC"), lambda v: datetime.fromisoformat(v).astimezone(UTC))
     return pc.coalesce(world, pc.assume_timezone(local, "UTC"))
 
 

@@ -187,10 +187,8 @@ class _Orders:
     def first(self, number: int) -> _Orders:
         """The first ``number`` orders, with the programs that lie within them."""
         within = {name: values[:number] for name, values in vars(self).items()}
-        within["baskets"], within["rallies"] = (
-            self.baskets[self.baskets < number],
-            self.rallies[self.rallies[:, 1] < number],
-        )
+        within["baskets"] = self.baskets[self.baskets < number]
+        within["rallies"] = self.rallies[self.rallies[:, 1] < number]
         return _Orders(**within)
 
 
