@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 
 import cerflow
 from cerflow.base.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
-from cerflow.spark import bad_records, match, run
+from cerflow.spark import bad_records, match, run, stream
 from support.spark.results import assert_same
 
 pytestmark = pytest.mark.slow
@@ -50,11 +50,26 @@ def test_wrong_queries_and_columns_are_refused_at_once(frame, query, roles, erro
 
 
 def test_streams_and_other_tables_are_refused_where_batches_are_needed(spark):
-    stream = spark.readStream.format("rate").load().selectExpr("'A' AS type", "value AS k")
+    rates = spark.readStream.format("rate").load().selectExpr("'A' AS type", "value AS k")
     with pytest.raises(UnsupportedQueryError, match="is a stream"):
-        bad_records(stream)
+        bad_records(rates)
     with pytest.raises(InputError, match="not a Spark DataFrame"):
         match(QUERY, EVENTS)
+
+
+@pytest.mark.parametrize("bound", [{"max_matches": 3}, {"until": 3}])
+def test_bounds_of_batches_are_refused_by_streams(spark, tmp_path, bound):
+    rates = spark.readStream.format("rate").load().selectExpr("'A' AS type", "value AS k", "timestamp AS t")
+    with pytest.raises(ValueError, match="is for batches"):
+        match(QUERY, rates, time="t", delay="1 second", **bound)
+    with pytest.raises(ValueError, match="is for batches"):
+        stream(QUERY, rates, str(tmp_path / "out"), checkpoint=str(tmp_path), delay="1 second", time="t", **bound)
+
+
+def test_arguments_that_do_not_exist_are_refused(frame, tmp_path):
+    for call in (match, lambda *given, **more: run(*given, str(tmp_path / "out"), **more)):
+        with pytest.raises(TypeError, match="tyme"):
+            call(QUERY, frame, tyme="t")
 
 
 def test_types_that_tasks_cannot_get_are_refused_where_they_are_needed(spark):
