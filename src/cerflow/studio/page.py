@@ -158,14 +158,9 @@ class StudioPage:
         self._editor.refresh()
 
     def _tabs(self) -> None:
-        tabs = []
-        with (
-            ui.tabs()
-            .classes("w-full border-b border-gray-500/30")
-            .props("dense align=left inline-label") as self._tab_row
-        ):
-            for name, (label, icon) in _TABS.items():
-                tabs.append(ui.tab(name, label=label, icon=icon))
+        self._tab_row = ui.tabs().classes("w-full border-b border-gray-500/30").props("dense align=left inline-label")
+        with self._tab_row:
+            tabs = [ui.tab(name, label=label, icon=icon) for name, (label, icon) in _TABS.items()]
         first = "data" if self._session.events is None else "matches"
         panels = ui.tab_panels(self._tab_row, value=first, on_change=self._shown)
         for tab in tabs:

@@ -86,16 +86,13 @@ def witness_of(
         if required:
             values = [_some(kind) if v is None else v for v in values]
         columns[name] = pa.field(name, kind, nullable=not required), values
-    return Witness(
-        tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(rows))),
-        pa.schema([field for field, _ in columns.values()]),
-        frozenset(
-            (str(row.get(event_space.type)) if label == TYPE_LABEL else label, k)
-            for k, (row, own) in enumerate(zip(rows, labels))
-            for label in own
-        ),
-        side,
+    events = tuple({name: values[k] for name, (_, values) in columns.items()} for k in range(len(rows)))
+    complex_event = frozenset(
+        (str(row.get(event_space.type)) if label == TYPE_LABEL else label, k)
+        for k, (row, own) in enumerate(zip(rows, labels))
+        for label in own
     )
+    return Witness(events, pa.schema([field for field, _ in columns.values()]), complex_event, side)
 
 
 def _some(kind: pa.DataType) -> Any:
