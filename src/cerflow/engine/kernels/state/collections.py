@@ -23,6 +23,15 @@ def hash_words(words, count, seed):
 
 
 @inlined
+def same_words(one, other, count):
+    """Whether ``count`` words at the pointers ``one`` and ``other`` are equal."""
+    for i in range(count):
+        if one[i] != other[i]:
+            return False
+    return True
+
+
+@inlined
 def covers(words, at, other, begin, width, tables):
     """Whether a row makes another unnecessary: the ``width`` words from ``words[at]`` on, and those of ``other``.
 
@@ -170,14 +179,9 @@ def enter_set(new, state):
     slot = h & mask
     while table[slot] >= 0:
         other = np.int64(table[slot])
-        if index[other, layout.SET_HASH] == h and index[other, layout.SET_SIZE] == size:
-            equal = True
-            for i in range(size):
-                if words[index[other, layout.SET_BEGIN] + i] != words[first + i]:
-                    equal = False
-                    break
-            if equal:
-                return other
+        alike = index[other, layout.SET_HASH] == h and index[other, layout.SET_SIZE] == size
+        if alike and same_words(pointer_to(words, index[other, layout.SET_BEGIN]), pointer_to(words, first), size):
+            return other
         slot = (slot + 1) & mask
     table[slot] = new
     index[new, layout.SET_HASH] = h

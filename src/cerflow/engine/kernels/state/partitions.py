@@ -5,7 +5,7 @@ from __future__ import annotations
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to, prefetch
-from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.kernels.state.collections import hash_words, same_words
 
 #: In R_LIVE of a slot without partition.
 FREE = -1
@@ -18,14 +18,8 @@ def find_partition(key, state, tables):
     """The slot of the partition with the key at a pointer, or -1."""
     width = tables.options[layout.O_KEY]
     p = state.partition_table[hash_words(key, width, 1) & (state.partition_table.shape[0] - 1)]
-    while p >= 0:
-        same = True
-        for w in range(width):
-            if state.partition_long[p, 1 + w] != key[w]:
-                same = False
-                break
-        if same:
-            return p
+    # The key follows the first word.
+    while p >= 0 and not same_words(beyond(pointer_to(state.partition_long, p), 1), key, width):
         p = state.partition[p, layout.R_CHAIN]
     return p
 
@@ -71,7 +65,6 @@ def enter_partition(p, state, tables):
 
 @part
 def _place(p, state, tables):
-    # The key follows the first word.
     key = beyond(pointer_to(state.partition_long, p), 1)
     return hash_words(key, tables.options[layout.O_KEY], 1) & (state.partition_table.shape[0] - 1)
 

@@ -12,9 +12,9 @@ import numpy as np
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.base.shared_arrays import beyond
+from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to
 from cerflow.engine.kernels.state.classes import release
-from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.kernels.state.collections import hash_words, same_words
 from cerflow.engine.kernels.state.index import enter_index, leave_index
 
 #: In C_CHAIN of a configuration that is not in the hash table.
@@ -84,18 +84,11 @@ def _is_live(c, p, group, h, cls, state):
 @part
 def find_one(p, q, registers, h, cls, state, tables):
     """The live configuration with exactly this member and this class, or -1."""
-    config = state.config
     c = _candidate(p, q, h, state)
     while c >= 0:
-        if _is_live(c, p, q, h, cls, state):
-            same = True
-            for s in range(tables.telling[q]):
-                if state.values[c, s] != registers[s]:
-                    same = False
-                    break
-            if same:
-                break
-        c = np.int64(config[c, layout.C_CHAIN])
+        if _is_live(c, p, q, h, cls, state) and same_words(pointer_to(state.values, c), registers, tables.telling[q]):
+            break
+        c = np.int64(state.config[c, layout.C_CHAIN])
     return c
 
 
@@ -116,12 +109,9 @@ def find_several(p, states, values, count, h, cls, state, tables):
 def _same_members(base, states, values, count, state, tables):
     width = state.member_values.shape[1]
     for m in range(count):
-        q = states[m]
-        if state.members[base + m] != q:
+        q, own = states[m], pointer_to(state.member_values, base + m)
+        if state.members[base + m] != q or not same_words(own, beyond(values, m * width), tables.slots[q]):
             return False
-        for s in range(tables.slots[q]):
-            if state.member_values[base + m, s] != values[m * width + s]:
-                return False
     return True
 
 
@@ -158,6 +148,17 @@ def add_several(p, states, values, count, h, cls, root, last, state, tables):
     return c
 
 
+@inlined
+def join_configs(p, group, before, after, state):
+    """Make the configurations ``before`` and ``after`` neighbours in the list of a ``group``; -1 is its end."""
+    if before < 0:
+        state.heads[p, group] = after
+    else:
+        state.config[before, layout.C_NEXT] = after
+    if after >= 0:
+        state.config[after, layout.C_PREVIOUS] = before
+
+
 @part
 def _add(p, group, count, h, cls, root, last, state, tables):
     counters = state.counters
@@ -173,14 +174,11 @@ def _add(p, group, count, h, cls, root, last, state, tables):
     config[c, layout.C_GROUP] = group
     config[c, layout.C_PARTITION] = p
     config[c, layout.C_ROOT] = root
-    after = state.heads[p, group]
-    config[c, layout.C_NEXT] = after
-    config[c, layout.C_PREVIOUS] = -1
-    if after >= 0:
-        config[after, layout.C_PREVIOUS] = c
-        if config[after, layout.C_CHAIN] == _APART and config[after, layout.C_DEAD] == 0:
-            enter_table(np.int64(after), state)
-    state.heads[p, group] = c
+    after = np.int64(state.heads[p, group])
+    join_configs(p, group, c, after, state)
+    join_configs(p, group, -1, c, state)
+    if after >= 0 and config[after, layout.C_CHAIN] == _APART and config[after, layout.C_DEAD] == 0:
+        enter_table(after, state)
     config[c, layout.C_COUNT] = count
     config[c, layout.C_DEAD] = 0
     config[c, layout.C_CLASS] = cls
@@ -195,29 +193,16 @@ def _add(p, group, count, h, cls, root, last, state, tables):
     return c
 
 
-@inlined
-def _join(p, group, before, after, state):
-    """Make two configurations neighbours in the list of a group; -1 is the end of the list."""
-    if before < 0:
-        state.heads[p, group] = after
-    else:
-        state.config[before, layout.C_NEXT] = after
-    if after >= 0:
-        state.config[after, layout.C_PREVIOUS] = before
-
-
 @part
 def renew(c, state):
     """Put a configuration first in its group, as if it were new, so that runs that came to nothing do not matter."""
     config = state.config
     before, after = np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT])
-    if before < 0:
-        return
-    p, group = np.int64(config[c, layout.C_PARTITION]), np.int64(config[c, layout.C_GROUP])
-    _join(p, group, before, after, state)
-    config[c, layout.C_NEXT], config[c, layout.C_PREVIOUS] = state.heads[p, group], -1
-    config[state.heads[p, group], layout.C_PREVIOUS] = c
-    state.heads[p, group] = c
+    if before >= 0:
+        p, group = np.int64(config[c, layout.C_PARTITION]), np.int64(config[c, layout.C_GROUP])
+        join_configs(p, group, before, after, state)
+        join_configs(p, group, c, np.int64(state.heads[p, group]), state)
+        join_configs(p, group, -1, c, state)
 
 
 @part
@@ -235,7 +220,7 @@ def unlink_rest(c, state, tables):
     config = state.config
     p = np.int64(config[c, layout.C_PARTITION])
     group = np.int64(config[c, layout.C_GROUP])
-    _join(p, group, np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT]), state)
+    join_configs(p, group, np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT]), state)
     if config[c, layout.C_CHAIN] != _APART:
         h = state.config_long[c, layout.L_HASH] & (state.table.shape[0] - 1)
         q = state.table[h]

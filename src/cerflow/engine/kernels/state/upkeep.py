@@ -65,11 +65,7 @@ def restore_links(address):
         p, group = np.int64(config[c, layout.C_PARTITION]), np.int64(config[c, layout.C_GROUP])
         # Configurations of one list stand together.
         before = np.int64(c - 1 if state.heads[p, group] >= 0 else -1)
-        if before >= 0:
-            config[before, layout.C_NEXT] = c
-        else:
-            state.heads[p, group] = c
-        config[c, layout.C_PREVIOUS] = before
+        pool.join_configs(p, group, before, np.int64(c), state)
         config[c, layout.C_NEXT] = -1
         config[c, layout.C_DEAD] = 0
         state.partition[p, layout.R_LIVE] += 1
