@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -303,8 +303,7 @@ class Sample:
         return [pick for _, pick in sorted(found)]
 
 
-@dataclass(frozen=True)
-class _Numbered:
+class _Numbered(NamedTuple):
     """The matches of the detections of an event, numbered from 0 on together with some outside the window.
 
     ``late`` is the graph with a window in which they were counted, as ``amounts`` and the last numbers (``ends``) of
@@ -323,11 +322,12 @@ class _Numbered:
         at = bisect_right(self.ends, number)
         d = self.detections[at]
         marks = match_by_number(self.late, self.amounts, d, number - (self.ends[at - 1] if at else 0))
-        bound = self.graph.detections[d, layout.D_BOUND]
+        bound, late = self.graph.detections[d, layout.D_BOUND], self.late.detections[d]
+        if late[layout.D_BOUND] == bound:
+            return d, marks
         # The last event need not be in the window of the earlier ones.
-        earlier = len(marks) - (self.late.detections[d, layout.D_MARK] != layout.NO_MARK)
-        inside = self.late.detections[d, layout.D_BOUND] == bound or earlier == 0 or self.starts[marks[0]] > bound
-        return (d, marks) if inside else None
+        earlier = len(marks) - (late[layout.D_MARK] != layout.NO_MARK)
+        return (d, marks) if earlier == 0 or self.starts[marks[0]] > bound else None
 
 
 #: Chooses matches.
