@@ -418,3 +418,27 @@ def test_few_events_of_a_pair_of_neighbours_and_a_rare_event_come_to_the_automat
     found = query.match(table, time="t").count()
     assert found > 10
     assert sum(rows_read) < 20 * found
+
+
+@pytest.mark.parametrize("clauses", [" PARTITION BY k", " PARTITION BY k WITHIN 500 [t]", " WITHIN 5000 EVENTS"])
+@pytest.mark.parametrize("time", [pa.int64(), pa.float64()])
+def test_keys_without_an_event_that_all_matches_need_are_ruled_out(clauses, time, monkeypatch):
+    monkeypatch.setattr(limits, "FILTERED_ROWS", 1)
+    generator, size = random.Random(4), 12_000
+    condition = "b.v > a.v AND a.k = b.k AND b.k = c.k"
+    query = cerflow.parse(f"SELECT * WHERE (A AS a ; B AS b ; (A OR C) AS c) FILTER {condition}{clauses}")
+    columns = {
+        "type": generator.choices("ABCD", [40, 1, 4, 50], k=size),
+        "v": generator.choices(range(9), k=size),
+        "k": generator.choices([None, *range(600)], k=size),
+        "t": pa.array([begin // 7 for begin in range(size)], time),
+    }
+    table = pa.table(columns)
+    with mock.patch.object(limits, "NARROWED_ROWS", 1 << 30):
+        expected = cerflow.parse(str(query)).match(table, time="t").to_pylist()
+    assert len(expected) > 20
+    for rows in (size, 5_000, 1_999):
+        recognizer = query.recognizer(table.schema, time="t")
+        found = [match for begin in range(0, size, rows) for match in recognizer.push(table.slice(begin, rows))]
+        assert bag(found) == bag(expected)
+    assert bag(query.match(table, time="t").to_pylist()) == bag(expected)

@@ -66,8 +66,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     TURNED,  # the row where that was set
     UNJUDGED,  # whether a program has asked about a text of column TEXT that is not known yet: its class, or no room
     SLOTS,  # the rows of `flows` that `flow` uses, a power of two
-) = range(38)
-CONTROLS = 38
+    FILTERED,  # the rows of a window from which on `flow` rules out keys first
+) = range(39)
+CONTROLS = 39
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -263,7 +264,8 @@ class ScanArrays(NamedTuple):
     runs: IntRows  # (states + 1, RUNS_WORDS), by state, and the matches that events from BEGUN on detect
     ends: Bytes  # (BLOCK,) by row of a block: whether a match of consecutive rows ends there
     hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
-    step_guards: Ints  # by step of such a match, the guards of which one must hold; or those of last events, for `flow`
+    step_guards: Ints  # by step of such a match, the guards of which one must hold; or for `flow` those of last events,
+    # then those of each other event that all matches need
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
     leads: IntRows  # (moves, LEAD_WORDS), by their bits
     lead_steps: IntRows  # (steps, STEP_WORDS)
@@ -278,6 +280,6 @@ class ScanArrays(NamedTuple):
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, cells): see the kernel `flow`; keys may share a row
-    slot_of: Smalls  # by row: the row of flows for its key, -1: none; or what B_LEFT_OUT will be, if it is chosen
+    slot_of: Smalls  # by row: a hash of its key, -1: none, or its number; or what B_LEFT_OUT will be, if it is chosen
     entered: Ints  # (2 * (keys / 64 + 1),): which rows of flows have values, as bits: those set lately, then others
     decided: IntRows  # (tests, 3)

@@ -84,7 +84,7 @@ def follow_runs(
         room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
-    control[layout.ROW] = count
+    control[layout.ROW], control[layout.FILTERED] = count, limits.FILTERED_ROWS
     while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:
         room.resume(reason, batch)
     room.arrays.guards[0] |= through.first

@@ -22,16 +22,18 @@ _MANY = 32
 _TOGETHER = 4 * layout.BLOCK
 #: Slots for each row of a window, and at least.
 _SPREAD, _LEAST = 16, 1 << 12
+#: Bits for each entry of a filter of keys, and of the hashes of keys.
+_FILTER, _HASHES = 16, 2**31 - 1
 
 
 @kernel
 def flow(address, batch, count, states, ends):
     """Write the guards of all rows of a batch of ``count`` rows; none for those that no match can need.
 
-    A match ends with an event for which one of the guards in `step_guards` may hold, and lies within the window that
-    `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before the batch, and later events
-    may go on with any run, unless the stream ``ends`` with it. Returns what stopped it, as ``scan`` does; it begins
-    with ``count`` in `ROW`, and goes on before the row there.
+    A match ends with an event for which one of the first `step_guards` may hold, has one for each of the others, and
+    lies within the window that `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before
+    the batch, and later events may go on with any run, unless the stream ``ends`` with it. Returns what stopped it, as
+    ``scan`` does; it begins with ``count`` in `ROW`, and goes on before the row there.
     """
     s = v.scan_at(address)
     control = s.control
@@ -42,40 +44,55 @@ def flow(address, batch, count, states, ends):
             v.store_word(guards + count, k, np.int64(0))
         control[layout.SLOTS] = _slots_for(s, count)
         begin_flow(s, count, ends, address)
+    # Where windows are long, keys may be ruled out before anything else.
+    filtered = s.step_guards.shape[0] > 1 and _rows_in_window(s, count) >= control[layout.FILTERED]
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
-        closing = control[layout.BACKWARDS] == 1
+        closing = control[layout.BACKWARDS] == 1 and not filtered
         # Behind the windows of all matches only their last events are looked for.
         wanted = s.step_guards[0] if closing and control[layout.PASSED] == 1 else np.int64(0)
         reason = mark_block(s, begin, end - begin, guards + begin, wanted, True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
         if closing:
-            _close(s, begin, end, guards, True, address)
+            _close(s, begin, end, guards, True, False, address)
         control[layout.ROW] = begin
+    hashed = False
+    if filtered:
+        removed = _filter_keys(s, count, states, ends, guards, address)
+        hashed = removed >= 0
+        begin_flow(s, count, ends, address)
+        if control[layout.BACKWARDS] == 1:
+            _close(s, 0, count, guards, True, hashed, address)
+        control[layout.RELEVANT] += max(removed, 0)
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
             found = kept = count
-        left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, address)
+        left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
             # Fewer rows may lead from others now. Values cost more, so they wait until most rows are ruled out.
             begin_flow(s, count, ends, address)
-            _close(s, 0, count, guards, False, address)
+            _close(s, 0, count, guards, False, True, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
 
 @part
+def _rows_in_window(s, count):
+    """How many of ``count`` rows a window has on average; all if it measures floats."""
+    if s.reach[BOUND, layout.O_FORM] != layout.AS_BOUND:
+        return np.float64(count)
+    span = np.float64(window_value(s, MEASURE, count - 1)) - np.float64(window_value(s, MEASURE, 0)) + 1.0
+    return np.float64(s.reach[BOUND, layout.O_SIZE]) * np.float64(count) / span
+
+
+@part
 def _slots_for(s, count):
     """How many rows of `flows` to use: only the keys in one window matter at a time, and few stay in the caches."""
-    slots, size = s.flows.shape[0], s.reach[BOUND, layout.O_SIZE]
-    if s.reach[BOUND, layout.O_FORM] != layout.AS_BOUND:
-        return slots
-    span = np.float64(window_value(s, MEASURE, count - 1)) - np.float64(window_value(s, MEASURE, 0)) + 1.0
-    wanted = max(np.float64(_SPREAD) * np.float64(size) * np.float64(count) / span, np.float64(_LEAST))
+    slots, wanted = s.flows.shape[0], max(_SPREAD * _rows_in_window(s, count), np.float64(_LEAST))
     while slots > 1 and np.float64(slots >> 1) >= wanted:
         slots >>= 1
     return slots
@@ -100,8 +117,72 @@ def begin_flow(s, count, ends, address):
 
 
 @part
-def _close(s, begin, end, guards, new, address):
-    """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it."""
+def _filter_keys(s, count, states, ends, guards, address):
+    """Clear the guards of rows of whose key no event is near that every match needs; returns how many, or -1.
+
+    The rarest event that matches need decides, if it is much rarer than their last one; else -1 is returned. Otherwise
+    all rows have the hash of their key afterwards.
+    """
+    rarest, rare = np.int64(-1), _rows_with(s, guards, count, s.step_guards[0]) >> 2
+    for n in range(1, s.step_guards.shape[0]):
+        found = _rows_with(s, guards, count, s.step_guards[n])
+        if found < rare:
+            rarest, rare = s.step_guards[n], found
+    # Matches of rows from here to there lie in the batch; of too many states it is not known whether runs are in them.
+    alone = states == 0 and s.control[layout.FORWARDS] == 1
+    first = np.int64(0) if alone else first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
+    stop = count if ends != 0 else first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
+    if rarest < 0 or first >= stop:
+        return np.int64(-1)
+    # A match lies in two stretches of time as long as its window, or in one if that is as long as the batch. Floats are
+    # not divided.
+    size, shift = s.reach[BOUND, layout.O_SIZE], np.int64(0)
+    one = s.reach[BOUND, layout.O_FORM] != layout.AS_BOUND
+    one |= window_value(s, BOUND, count - 1) < window_value(s, MEASURE, 0)
+    while shift < 62 and np.int64(1) << shift < size:
+        shift += 1
+    bits = np.int64(64)
+    while bits < 3 * _FILTER * rare and bits < 32 * s.entered.shape[0]:
+        bits <<= 1
+    for k in range(bits >> 6):
+        s.entered[k] = 0
+    words_at, times, removed = _key_words(s), window_words(s), np.int64(0)
+    for entering in range(1, -1, -1):
+        for k in range(count):
+            own = np.int64(v.load_byte(guards, k))
+            if own == 0 or (own & rarest != 0) != (entering == 1):
+                continue
+            key = _hash_of(s, k, words_at, address)
+            if key < 0:
+                continue
+            stretch = np.int64(0) if one else window_measure(s, k, times) >> shift
+            if entering == 1:
+                for near in range(stretch - 1 + one, stretch + 2 - one):
+                    bit = np.int64(mixed(np.uint64(key), near) >> SHIFT) & (bits - 1)
+                    s.entered[bit >> 6] |= np.int64(1) << (bit & 63)
+            elif first <= k < stop:
+                bit = np.int64(mixed(np.uint64(key), stretch) >> SHIFT) & (bits - 1)
+                if s.entered[bit >> 6] >> (bit & 63) & 1 == 0:
+                    v.store_byte(guards, k, np.int64(0))
+                    removed += 1
+    return removed
+
+
+@inlined
+def _rows_with(s, guards, count, some):
+    """How many of ``count`` rows have ``some`` of their guards."""
+    found, mask = np.int64(0), wrapped_product(some, v.ONES)
+    for k in range((count + 7) >> 3):
+        found += v.sum_of_bytes(v.ones(v.load_word(guards, k) & mask))
+    return found
+
+
+@part
+def _close(s, begin, end, guards, new, hashed, address):
+    """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it.
+
+    Rows may have the hashes of their keys already.
+    """
     control, keyed = s.control, s.keyed.shape[0] > 0
     useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
     last_guards = s.step_guards[0]
@@ -137,7 +218,7 @@ def _close(s, begin, end, guards, new, address):
             if not passed:
                 if measure <= turn:
                     turn = _turned(s, k)
-                slot = _slot_of(s, k, words_at, new, address) if keyed else np.int64(0)
+                slot = _slot_of(s, k, words_at, hashed, address) if keyed else np.int64(0)
                 if slot >= 0:
                     known = _is_entered(s, slot)
                     # Most keys have no event near enough behind.
@@ -181,10 +262,10 @@ def _enter(s, slot):
 
 
 @part
-def _follow(s, count, states, guards, new, address):
+def _follow(s, count, states, guards, new, hashed, address):
     """Clear the guards of the rows that no run reaches within its window; returns how many are left.
 
-    The rows are ``new`` to the passes.
+    The rows are ``new`` to the passes, but may have the hashes of their keys already.
     """
     useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
@@ -203,7 +284,7 @@ def _follow(s, count, states, guards, new, address):
             left &= left - 1
             k = first + j
             bound = window_bound(s, k, times)
-            slot = _slot_of(s, k, words_at, new, address) if keyed else np.int64(0)
+            slot = _slot_of(s, k, words_at, hashed or not new, address) if keyed else np.int64(0)
             allowed = v.load_byte(masks, eight >> 8 * j & 255) if new else v.load_byte(useful, k)
             found = np.int64(0)
             if slot >= 0:
@@ -227,22 +308,23 @@ def _key_words(s):
 
 
 @inlined
-def _slot_of(s, row, words_at, new, address):
-    """The row of `flows` for the key of an event; -1 if it has none."""
-    slots = v.start_of(s.slot_of)
-    if not new:
-        return v.load_int(slots, row)
+def _slot_of(s, row, words_at, hashed, address):
+    """The row of `flows` for the key of an event, which may have its hash already; -1 if it has none."""
+    key = v.load_int(v.start_of(s.slot_of), row) if hashed else _hash_of(s, row, words_at, address)
+    return key & (s.control[layout.SLOTS] - 1) if key >= 0 else np.int64(-1)
+
+
+@inlined
+def _hash_of(s, row, words_at, address):
+    """A hash of the key of an event, of 31 bits, which `slot_of` holds from now on; -1 if it has none."""
     word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
-    if word != NULL:
-        slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & (s.control[layout.SLOTS] - 1)
-    else:
-        slot = _slot(s, row, address)
-    s.slot_of[row] = slot
-    return slot
+    key = np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
+    s.slot_of[row] = key
+    return key
 
 
 @part
-def _slot(s, row, address):
+def _hash(s, row, address):
     h = np.uint64(0)
     place = np.int64(-1)
     known = True
@@ -264,7 +346,7 @@ def _slot(s, row, address):
         known = not missing or not of_partition
         if known:
             h = mixed(h, word)
-    return np.int64(h >> SHIFT) & (s.control[layout.SLOTS] - 1) if known else np.int64(-1)
+    return np.int64(h >> SHIFT) & _HASHES if known else np.int64(-1)
 
 
 @inlined
