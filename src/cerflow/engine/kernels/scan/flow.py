@@ -24,6 +24,8 @@ _TOGETHER = 4 * layout.BLOCK
 _SPREAD, _LEAST = 16, 1 << 12
 #: Bits for each entry of a filter of keys, and of the hashes of keys.
 _FILTER, _HASHES = 16, 2**31 - 1
+#: Rows of a long window.
+_LONG = 1 << 16
 
 
 @kernel
@@ -44,8 +46,9 @@ def flow(address, batch, count, states, ends):
             v.store_word(guards + count, k, np.int64(0))
         control[layout.SLOTS] = _slots_for(s, count)
         begin_flow(s, count, ends, address)
-    # Where windows are long, keys may be ruled out before anything else.
-    filtered = s.step_guards.shape[0] > 1 and _rows_in_window(s, count) >= control[layout.FILTERED]
+    # Where windows are long, keys may be ruled out first, and values tell more than whether a key has an event behind.
+    rows = _rows_in_window(s, count)
+    filtered, valued = s.step_guards.shape[0] > 1 and rows >= control[layout.FILTERED], rows >= _LONG
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
@@ -56,7 +59,7 @@ def flow(address, batch, count, states, ends):
         if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
         if closing:
-            _close(s, begin, end, guards, True, False, address)
+            _close(s, begin, end, guards, True, valued, False, address)
         control[layout.ROW] = begin
     hashed = False
     if filtered:
@@ -64,7 +67,7 @@ def flow(address, batch, count, states, ends):
         hashed = removed >= 0
         begin_flow(s, count, ends, address)
         if control[layout.BACKWARDS] == 1:
-            _close(s, 0, count, guards, True, hashed, address)
+            _close(s, 0, count, guards, True, valued, hashed, address)
         control[layout.RELEVANT] += max(removed, 0)
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
@@ -73,9 +76,9 @@ def flow(address, batch, count, states, ends):
         left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
-            # Fewer rows may lead from others now. Values cost more, so they wait until most rows are ruled out.
+            # Fewer rows may lead from others now. Values cost more, so behind short windows they waited until here.
             begin_flow(s, count, ends, address)
-            _close(s, 0, count, guards, False, True, address)
+            _close(s, 0, count, guards, False, True, True, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
@@ -153,6 +156,7 @@ def _filter_keys(s, count, states, ends, guards, address):
             if own == 0 or (own & rarest != 0) != (entering == 1):
                 continue
             key = _hash_of(s, k, words_at, address)
+            s.slot_of[k] = key
             if key < 0:
                 continue
             stretch = np.int64(0) if one else window_measure(s, k, times) >> shift
@@ -178,10 +182,10 @@ def _rows_with(s, guards, count, some):
 
 
 @part
-def _close(s, begin, end, guards, new, hashed, address):
+def _close(s, begin, end, guards, new, valued, hashed, address):
     """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it.
 
-    Rows may have the hashes of their keys already.
+    See `lead_back` for ``valued``. Rows may have the hashes of their keys already.
     """
     control, keyed = s.control, s.keyed.shape[0] > 0
     useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
@@ -191,8 +195,8 @@ def _close(s, begin, end, guards, new, hashed, address):
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
     edge, turn = control[layout.EDGE], control[layout.TURN]
     flows, edges = v.start_of(s.flows), v.start_of(s.edges)
-    width = s.places.shape[0] if new else s.flows.shape[1]
-    times = window_words(s)
+    width = s.flows.shape[1] if valued else s.places.shape[0]
+    times, keys, key, slots = window_words(s), v.start_of(s.slot_of), np.int64(0), control[layout.SLOTS] - 1
     for first in range((end - 1) & ~7, begin - 1, -8):
         eight = v.load_word(guards + first, 0)
         if eight == 0:
@@ -218,20 +222,25 @@ def _close(s, begin, end, guards, new, hashed, address):
             if not passed:
                 if measure <= turn:
                     turn = _turned(s, k)
-                slot = _slot_of(s, k, words_at, hashed, address) if keyed else np.int64(0)
-                if slot >= 0:
+                if keyed:
+                    key = v.load_int(keys, k) if hashed else _hash_of(s, k, words_at, address)
+                if key >= 0:
+                    slot = key & slots
                     known = _is_entered(s, slot)
                     # Most keys have no event near enough behind.
                     if known or measure > edge or own & last_guards != 0:
                         cells = flows + 8 * width * slot
                         of = cells if known else edges
-                        found, changed = lead_back(s, of, cells, known, not new, k, allowed, measure, limit, address)
+                        found, changed = lead_back(s, of, cells, known, valued, k, allowed, measure, limit, address)
                         if changed:
                             _enter(s, slot)
             if found == 0:
                 v.store_byte(guards, k, np.int64(0))
             else:
                 v.store_byte(useful, k, found)
+                # Of other rows nobody asks again; most of this memory is never touched.
+                if keyed and not hashed:
+                    s.slot_of[k] = key
                 # With keys, moves that are ruled out tell much to those that look forwards.
                 kept += found == allowed or not keyed
     control[layout.LIMIT], control[layout.PASSED] = limit, np.int64(passed)
@@ -271,6 +280,7 @@ def _follow(s, count, states, guards, new, hashed, address):
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
     begun = window_value(s, MEASURE, 0)
     flows, width = v.start_of(s.flows), s.flows.shape[1]
+    keys, key, slots = v.start_of(s.slot_of), np.int64(0), s.control[layout.SLOTS] - 1
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     kept = np.int64(0)
@@ -284,10 +294,12 @@ def _follow(s, count, states, guards, new, hashed, address):
             left &= left - 1
             k = first + j
             bound = window_bound(s, k, times)
-            slot = _slot_of(s, k, words_at, hashed or not new, address) if keyed else np.int64(0)
+            if keyed:
+                key = v.load_int(keys, k) if hashed or not new else _hash_of(s, k, words_at, address)
             allowed = v.load_byte(masks, eight >> 8 * j & 255) if new else v.load_byte(useful, k)
             found = np.int64(0)
-            if slot >= 0:
+            if key >= 0:
+                slot = key & slots
                 cells = flows + 8 * width * slot
                 if not _is_entered(s, slot):
                     _enter(s, slot)
@@ -297,6 +309,8 @@ def _follow(s, count, states, guards, new, hashed, address):
             if found == 0:
                 v.store_byte(guards, k, np.int64(0))
             else:
+                if keyed and new and not hashed:
+                    s.slot_of[k] = key
                 kept += 1
     return kept
 
@@ -308,19 +322,10 @@ def _key_words(s):
 
 
 @inlined
-def _slot_of(s, row, words_at, hashed, address):
-    """The row of `flows` for the key of an event, which may have its hash already; -1 if it has none."""
-    key = v.load_int(v.start_of(s.slot_of), row) if hashed else _hash_of(s, row, words_at, address)
-    return key & (s.control[layout.SLOTS] - 1) if key >= 0 else np.int64(-1)
-
-
-@inlined
 def _hash_of(s, row, words_at, address):
-    """A hash of the key of an event, of 31 bits, which `slot_of` holds from now on; -1 if it has none."""
+    """A hash of the key of an event, of 31 bits; -1 if it has none."""
     word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
-    key = np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
-    s.slot_of[row] = key
-    return key
+    return np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
 
 
 @part
