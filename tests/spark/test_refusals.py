@@ -1,12 +1,14 @@
 """What Spark refuses, and when: before any job, if that is possible."""
 
+from inspect import Parameter, signature
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
 from cerflow.base.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
-from cerflow.spark import bad_records, match, run, stream
+from cerflow.spark import bad_records, explain, match, run, stream
 from support.spark.results import assert_same
 
 pytestmark = pytest.mark.slow
@@ -121,3 +123,11 @@ def test_bad_records_can_be_had(frame):
     assert bad_records(frame).count() == 1
     with pytest.raises(InputError, match="type column"):
         bad_records(frame, type="tipe")
+
+
+@pytest.mark.parametrize("function", [match, explain, run, stream])
+def test_signatures_name_all_arguments(function):
+    parameters = signature(function).parameters
+    assert Parameter.VAR_KEYWORD not in {parameter.kind for parameter in parameters.values()}
+    assert (parameters["type"].default, parameters["positions"].default) == ("type", False)
+    assert ("until" in parameters) == ("max_matches" in parameters) == (function is not stream)

@@ -34,7 +34,7 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
-from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
+from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan, showing_arguments
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import Selected, recognized, selected
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, Placing, files_by_tasks
@@ -44,6 +44,7 @@ from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 from cerflow.spark.worker import require_cerflow, run_own_python
 
 
+@showing_arguments
 def match(
     query: Query | Program | str,
     df: DataFrame,
@@ -119,6 +120,7 @@ def match(
     return recognized(rows, placement)
 
 
+@showing_arguments
 def explain(
     query: Query | Program | str,
     df: DataFrame,

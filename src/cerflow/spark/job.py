@@ -6,6 +6,7 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, Unpack
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -23,7 +24,7 @@ from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames import output as writing
 from cerflow.spark.frames.events import EventColumns
 from cerflow.spark.frames.output import OutputMode
-from cerflow.spark.frames.plan import PlanArguments
+from cerflow.spark.frames.plan import PlanArguments, showing_arguments
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
 from cerflow.spark.frames.tasks import shown_row
 from cerflow.spark.streaming import matching
@@ -50,6 +51,7 @@ class RunResult:
     written: bool = True
 
 
+@showing_arguments
 @own_errors_raised()
 def run(
     query: Query | Program | str,
@@ -177,6 +179,7 @@ def _counted(events: EventColumns) -> list[Column]:
     return [F.count(F.lit(1)).alias("all"), *found]
 
 
+@partial(showing_arguments, without=("max_matches", "until"))
 def stream(
     query: Query | Program | str,
     df: DataFrame,

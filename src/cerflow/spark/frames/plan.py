@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from inspect import Parameter, signature
+from typing import Any, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -30,6 +31,7 @@ from cerflow.logic.conditions.connectives import FALSE, TRUE
 from cerflow.logic.conditions.propositions import simplified, substituted
 from cerflow.spark.frames.tasks import Recognition, pack
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _REPORTED = "positions count the events of definitions, too, so one task has to see all (unless positions=False)"
 _READ = "a statement reads positions, which count the events of definitions, too"
 _NO_TIME = "without a time column, times are positions, which count the events of definitions, too"
@@ -137,6 +139,15 @@ def make_plan(
     )
     result = report.shown("structs", None, flat, counts)
     return JobPlan(**vars(demands), schema=schema, sequence=sequence, result=result, task=task)
+
+
+def showing_arguments(function: _F, without: Sequence[str] = ()) -> _F:
+    """Show `PlanArguments`, with their defaults, in the signature of a function, for its help and for completion."""
+    own, defaults = signature(function), {**signature(schema_of).parameters, **signature(make_plan).parameters}
+    named = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    shared = [defaults[name] for name in PlanArguments.__annotations__ if name not in without]
+    function.__signature__ = own.replace(parameters=[*named, *shared])  # type: ignore[attr-defined]
+    return function
 
 
 def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
