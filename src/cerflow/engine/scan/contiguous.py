@@ -113,7 +113,7 @@ def contiguity(
     if isinstance(whole, str):
         return whole
     window = tables.transducer.window
-    if window is not None and not isinstance(window, CountWindow):
+    if window is not None and not isinstance(window, CountWindow) and length > 1:
         bound = measured(window, True)
         if bound[layout.O_FORM] != layout.AS_BOUND:
             return "a window over times that are floats"
@@ -249,15 +249,10 @@ class Links:
         constants, size, column = self._to.constants, bound[layout.O_SIZE], bound[layout.O_COLUMN]
         if size not in constants:
             constants.append(size)
-        both = [(opcodes.COLUMN, column), (opcodes.COLUMN, column | last << layout.COLUMN_BITS)]
-        code = [
-            *both,
-            (opcodes.SUBTRACT_I, 0),
-            (opcodes.CONSTANT, constants.index(size)),
-            (opcodes.COMPARE_I, engine_layout.LT),
-        ]
-        operator, start, stop, distance = self._added(code)
-        return [[operator, start, stop, 1 << last, distance]] if last else []
+        now, then = (opcodes.COLUMN, column), (opcodes.COLUMN, column | last << layout.COLUMN_BITS)
+        shorter = [(opcodes.CONSTANT, constants.index(size)), (opcodes.COMPARE_I, engine_layout.LT)]
+        operator, start, stop, distance = self._added([now, then, (opcodes.SUBTRACT_I, 0), *shorter])
+        return [[operator, start, stop, 1 << last, distance]]
 
     def _found(self) -> list[dict[_Place, _Origin]]:
         """The origins of the slots of each state that are the same whichever moves led there."""

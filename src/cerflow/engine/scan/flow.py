@@ -31,9 +31,9 @@ class Flow:
 
     ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. For the last event of a match
     one of the guards ``last`` holds; where keys are told apart by hashes, one of each of ``needed`` holds for another
-    of its events. All events of a match agree on the outputs ``keyed``. It says whether rows are
-    ruled out ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, and how
-    ``by_key`` where events end runs of their key.
+    of its events. All events of a match agree on the outputs ``keyed``. It says whether rows are ruled out
+    ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, and how ``by_key``
+    where events end runs of their key.
     """
 
     window: Window | None
