@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import is_
-
 import numpy as np
 
 from cerflow.base import limits
@@ -115,14 +113,23 @@ class Memory:
 
     def _address(self, events: EventArrays | None = None) -> int:
         """The address of the shared arrays, brought up to date; without events it keeps the last ones."""
-        now = (self.state, self._tables.arrays, self.scratch, self.ranking, events or self._shown[-1])
-        if not all(map(is_, now, self._shown)):
+        shared = self._shared
+        state, tables, scratch, ranking, shown = self._shown
+        # For each push, and each single event.
+        if (
+            self.state is not state
+            or self._tables.arrays is not tables
+            or self.scratch is not scratch
+            or self.ranking is not ranking
+            or events is not shown
+        ):
+            now = (self.state, self._tables.arrays, self.scratch, self.ranking, events or shown)
             before_all, self._shown = self._shown, (None,) * 5
             for group, before in zip(now, before_all):
                 if group is not None and group is not before:
-                    self._shared.hold(group)
+                    shared.hold(group)
             self._shown = now
-        return self._shared.address
+        return shared.address
 
     def make_room(self, lacking: int, events: EventArrays, k: int) -> None:
         """Make room for event ``k``; ``lacking`` says which room the kernel lacked.
@@ -154,7 +161,7 @@ class Memory:
             return None
         counters[layout.N_DETECTIONS] = 0
         self._handed_out = state.nodes
-        nodes, marks = counters[[layout.N_NODES, layout.N_MARKS]].tolist()
+        nodes, marks = int(counters[layout.N_NODES]), int(counters[layout.N_MARKS])
         return state.detections[:n].copy(), state.nodes[:nodes], state.marks[:marks]
 
     @property
