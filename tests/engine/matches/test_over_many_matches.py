@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import cerflow
-from cerflow.base.errors import QueryError, UnsupportedQueryError
+from cerflow.base.errors import QueryError, TooManyMatchesError, UnsupportedQueryError
 from cerflow.engine.matches import counting, picking
 
 
@@ -323,3 +323,12 @@ def test_averages_over_more_matches_than_floats_hold_in_windows():
     assert [row["mean"] for row in rows] == [int(row["sum"]) / int(row["n"]) for row in rows]
     # Each of n events is in half of the sets of them.
     assert [row["events"] for row in rows] == [63 / 2, 62 / 2, 61 / 2]
+
+
+def test_averages_where_the_numbers_of_matches_exceed_floats():
+    table = pa.table({"type": ["A"] * 1_200, "v": [6] * 1_200})
+    matches = cerflow.parse("SELECT * WHERE A+ AS x").match(table)
+    found = matches.aggregate({"mean": ("x", "v", "avg")})["mean"]
+    assert found.to_pylist() == [6.0] * 1_200
+    with pytest.raises(TooManyMatchesError, match="does not fit 38 digits"):
+        matches.aggregate({"sum": ("x", "v", "sum")})

@@ -1,4 +1,4 @@
-"""What a run tells on standard error: errors, warnings, how far it has come, and a closing line.
+"""Writes to standard error what a run has to say: errors, warnings, its progress, and a closing line.
 
 Control characters in messages are made visible, so a terminal does not obey them: see `cerflow.base.errors.visible`.
 """

@@ -155,7 +155,11 @@ class _Sums:
     def numbers(self, of: int) -> list[Any]:
         if of not in self._numbers:
             operation, values, floats = self._added[of]
-            self._numbers[of] = numbers = [int(v) if values.whole else v for v in floats.tolist()]
+            numbers: list[Any] = floats.tolist()
+            if values.whole:
+                # Sums that are not exact may be infinite.
+                inexact = frozenset(self._inexact)
+                numbers = [v if k in inexact else int(v) for k, v in enumerate(numbers)]
             if values.whole and self._inexact:
                 folding = Folding(self._part, operation, values.exact)
                 # A fold goes through the events once, in their order.
@@ -164,6 +168,7 @@ class _Sums:
                     own = np.zeros((last - first, 2), object)
                     folding.fold(int(first), own)
                     numbers[k] = own[:, 0].sum()
+            self._numbers[of] = numbers
         return self._numbers[of]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cerflow.automata.model.run_windows import window_of_runs
-from cerflow.base.graphs import gathered, reached
+from cerflow.base.graphs import reached_along
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
@@ -131,8 +131,7 @@ def _needed(tables: TransducerTables, relevant: Guards) -> frozenset[int]:
 
     def avoidable(guards: int) -> bool:
         others = [move for move, own in moves if not own & guards]
-        leaving = gathered((move.transition.source, move.target) for move in others)
-        met = reached(tables.transducer.initial, lambda state: leaving.get(state, ()))
+        met = reached_along(((m.transition.source, m.target) for m in others), tables.transducer.initial)
         return any(move.final and move.transition.source in met for move in others)
 
     return frozenset(guards for guards in {own for _, own in moves} if not avoidable(guards))

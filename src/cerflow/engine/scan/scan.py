@@ -159,7 +159,7 @@ class BatchScan:
         return None if guards is None or not (tests or readers) else partial(guards.left_by, tests)
 
     def narrows(self, rows: int) -> bool:
-        """Whether a batch of so many rows is narrowed: rows are ruled out by what runs of keys can pass through."""
+        """Whether the scan leaves out the rows of a batch of this size that no run of their key can use."""
         return rows >= limits.NARROWED_ROWS and not (self._whole and rows <= self._alike)
 
     def read(
@@ -278,7 +278,7 @@ class BatchScan:
         return partial(room_for, self.tables, windowed=self._windowed, narrowed=self._narrowed)
 
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
-        """Read the next batches whole if narrowing one of so many rows did not pay: most relevant rows were kept."""
+        """Have the next batches read whole if narrowing one of this size kept most relevant rows."""
         if relevant - kept >= relevant // _LOST_OF + 2 * limits.NARROWED_ROWS:
             self._pause = limits.NARROWING_PAUSE
             return
