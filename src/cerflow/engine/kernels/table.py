@@ -12,21 +12,7 @@ from __future__ import annotations
 from cerflow.engine.kernels.base.calling import UNITS as UNITS
 from cerflow.engine.kernels.base.calling import Kernel
 
-# The step, and the parts that only some queries need.
-advance = Kernel("step", "step.advance", "advance", "q q q", results=2)
-call_predicate = Kernel("programs", "step.bytecode", "call_predicate", "q q q q q q", inner=True)
-compute = Kernel("programs", "scan.programs", "compute", "q q q q", inner=True)
-group_by_labels = Kernel("sets", "step.sets", "group_by_labels", "q q q q q q q", inner=True)
-choose = Kernel("strategies", "step.choose", "choose", "q q q q q q", inner=True)
-settle = Kernel("strategies", "step.choose", "settle", "q q q q", inner=True)
-let_go = Kernel("strategies", "step.choose", "let_go", "q q q", inner=True)
-enter = Kernel("strategies", "state.lists", "enter", "q q q q q", inner=True)
-
-# The state as a whole.
-sweep = Kernel("state", "state.upkeep", "sweep", "q q q", results=0)
-restore_links = Kernel("state", "state.upkeep", "restore_links", "q", results=0)
-list_used = Kernel("state", "state.upkeep", "list_used", "q i1 i1")
-collect = Kernel("state", "state.graph", "collect", "q q q2 q2 i1 i1 i1", results=2)
+# The units that take longest to compile come first.
 
 # Batches.
 scan = Kernel("scan", "scan.scan", "scan", "q q q")
@@ -55,3 +41,19 @@ largest = Kernel(
     "q2 q q2 i2 q2 ?1 i1 i2 i1 i2 i2 i2 i2 i2 i1 i2 i2 i1 q2 i2 q2",
     results=3,
 )
+
+# The step, and the parts that only some queries need.
+advance = Kernel("step", "step.advance", "advance", "q q q", results=2)
+call_predicate = Kernel("programs", "step.bytecode", "call_predicate", "q q q q q q", inner=True)
+compute = Kernel("programs", "scan.programs", "compute", "q q q q", inner=True)
+group_by_labels = Kernel("sets", "step.sets", "group_by_labels", "q q q q q q q", inner=True)
+choose = Kernel("strategies", "step.choose", "choose", "q q q q q q", inner=True)
+settle = Kernel("strategies", "step.choose", "settle", "q q q q", inner=True)
+let_go = Kernel("strategies", "step.choose", "let_go", "q q q", inner=True)
+enter = Kernel("strategies", "state.lists", "enter", "q q q q q", inner=True)
+
+# The state as a whole.
+sweep = Kernel("state", "state.upkeep", "sweep", "q q q", results=0)
+restore_links = Kernel("state", "state.upkeep", "restore_links", "q", results=0)
+list_used = Kernel("state", "state.upkeep", "list_used", "q i1 i1")
+collect = Kernel("state", "state.graph", "collect", "q q q2 q2 i1 i1 i1", results=2)

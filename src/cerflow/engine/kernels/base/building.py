@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import json
 import logging
 import os
 import re
@@ -19,7 +20,6 @@ import sysconfig
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from importlib.resources import files
@@ -31,10 +31,12 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba import cfunc, types
+from numba.core import codegen
 from numba.extending import intrinsic
 from numba.np.numpy_support import from_dtype
 
 from cerflow.base.cache_folder import cache_folder, keep, open_own
+from cerflow.base.errors import CerflowError
 from cerflow.engine.kernels.base.array_groups import array_value
 from cerflow.engine.kernels.base.calling import Kernel
 from cerflow.engine.kernels.base.library import PACKAGE, library_name, processors, sources, symbol
@@ -80,27 +82,35 @@ def in_process() -> Callable[[str], int]:
 
 
 def _objects(machine: str) -> Iterator[bytes]:
-    """The objects of all units; two processes make the missing ones."""
+    """The objects of all units for each level of processors; two processes make the missing ones."""
     began = time.perf_counter()
     _log.warning("compiling the kernels, which may take three minutes")
     with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
-        for contents in pool.map(partial(_of_unit, cache_folder() or Path(other), machine), UNITS):
-            yield from contents
+        folder, paths = cache_folder() or Path(other), {}
+        for unit in UNITS:
+            where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
+            paths[unit] = [folder / f"{where}-{processor}.o" for processor in processors(machine)]
+        missing = iter([(unit, machine, [*map(str, own)]) for unit, own in paths.items() if None in map(open_own, own)])
+        list(pool.map(_make_all, [missing] * 2))
+        yield from (file.read() for own in paths.values() for file in map(open_own, own) if file is not None)
     _log.warning("compiled the kernels in %.0f s", time.perf_counter() - began)
 
 
-def _of_unit(folder: Path, machine: str, unit: str) -> list[bytes]:
-    """The objects of a unit for each level of processors; makes them if one is missing."""
-    where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
-    paths = [folder / f"{where}-{processor}.o" for processor in processors(machine)]
-    if None in map(open_own, paths):
-        began, given = time.perf_counter(), (unit, machine, [*map(str, paths)])
-        # Import the same modules as here, and use only instructions that all processors have.
-        command = f"import sys; sys.path[:] = {sys.path}; from {_SELF} import make; make{given}"
-        options = {"NUMBA_OPT": "0", "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", BUILDING: "1"}
-        subprocess.run([sys.executable, "-c", command], env={**os.environ, **options}, check=True)
-        _log.info("compiled the kernels of '%s' in %.0f s", unit, time.perf_counter() - began)
-    return [file.read() for file in map(open_own, paths) if file is not None]
+def _make_all(units: Iterator[tuple[str, str, list[str]]]) -> None:
+    """Call `make` for one after another of units that others take from, too, in one process of its own."""
+    # Import the same modules as here, and use only instructions that all processors have.
+    called = "make(*json.loads(line)); print(flush=True)"
+    command = f"import json, sys; sys.path[:] = {sys.path}; from {_SELF} import make\nfor line in sys.stdin: {called}"
+    options = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", BUILDING: "1"}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": {**os.environ, **options}}
+    process: Any
+    with subprocess.Popen([sys.executable, "-c", command], **pipes) as process:
+        for unit, machine, paths in units:
+            began = time.perf_counter()
+            print(json.dumps([unit, machine, paths]), file=process.stdin, flush=True)
+            if not process.stdout.readline():
+                raise CerflowError(f"compiling the kernels of '{unit}' failed; its process has said why")
+            _log.info("compiled the kernels of '%s' in %.0f s", unit, time.perf_counter() - began)
 
 
 def _version(unit: str) -> str:
@@ -118,6 +128,7 @@ def make(unit: str, machine: str, paths: Sequence[str]) -> None:
     """Write the objects of a unit for a machine (empty: this one), one for each level of its processors."""
     # A compilation needs its millions of objects to the end.
     gc.disable()
+    _only_write()
     whole, names = llvm.parse_assembly(""), {}
     for kernel in UNITS[unit]:
         function = getattr(import_module(f"{PACKAGE}.{kernel.where}"), kernel.name)
@@ -135,6 +146,19 @@ def make(unit: str, machine: str, paths: Sequence[str]) -> None:
             elif not value.is_declaration:
                 value.linkage = "internal"
         keep(Path(path), object_of(module, machine, processor))
+
+
+def _only_write() -> None:
+    """Have Numba write LLVM's text alone, without optimising it or making code for this process, where nothing runs."""
+    left_out = {
+        codegen.JITCodeLibrary: ("_optimize_functions", "_optimize_final_module", "_finalize_specific"),
+        codegen.JITCPUCodegen: ("_add_module", "set_env"),
+    }
+    for kind, methods in left_out.items():
+        for method in methods:
+            setattr(kind, method, lambda *_: None)
+    address = "get_pointer_to_function"
+    setattr(codegen.JITCodeLibrary, address, lambda library, _: library._ensure_finalized() or 0)
 
 
 def object_of(module: Any, machine: str, processor: str) -> bytes:
