@@ -162,6 +162,17 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
     return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)
 
 
+def with_each_text_once(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """The same column, whose dictionary has no text twice; null where an index is beyond the dictionary."""
+    import pyarrow.compute as pc
+
+    texts = column.dictionary.unique()
+    indices, known = numbers_of(column.indices, -1).astype(np.int64), len(column.dictionary)
+    missing = (indices < 0) | (indices >= known)
+    numbers = numbers_of(pc.index_in(column.dictionary, texts))[np.where(missing, 0, indices)]
+    return pa.DictionaryArray.from_arrays(array_of_numbers(numbers, missing).cast(column.indices.type), texts)
+
+
 def nearest_floats(column: pa.Array) -> Floats:
     """The numbers of a column as floats, NaN for null.
 

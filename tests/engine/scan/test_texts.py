@@ -61,3 +61,39 @@ def test_rows_that_are_left_out_change_no_match(data):
                 return
             found.append(matches.to_pylist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY s", " PARTITION BY k, s"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(A AS a : EVENT AS b) FILTER a.u = b.u",
+        "(A AS a : EVENT AS b : EVENT AS c) FILTER a.v < c.v",
+        "(A AS a ; (EVENT AS b) :+)",
+        "(A AS a ; B AS b) FILTER a.u != b.u AND a.v = b.v",
+        "(A AS a ; B AS b) FILTER a.s = b.s",
+        "A AS a NOT FOLLOWED BY B FOR 4 MILLISECONDS",
+    ],
+)
+def test_dictionaries_may_have_a_text_twice(pattern, keys, monkeypatch):
+    generator = random.Random(f"{pattern}{keys}")
+    size = 200
+    columns = {"type": "ABCD", "k": [1, 2], "v": range(9), "s": ["x", "y", None], "u": ["p", "q"]}
+    drawn = {name: [generator.choice(some) for _ in range(size)] for name, some in columns.items()}
+    table = pa.table({**drawn, "t": range(size)})
+    window = "" if "FOLLOWED" in pattern else " WITHIN 12 [t]"
+    query = cerflow.parse(f"SELECT * WHERE {pattern}{keys}{window}")
+    expected = query.match(table, time="t").to_pylist()
+    assert expected
+    for name in ("type", "s", "u"):
+        some = [*dict.fromkeys(filter(None, drawn[name]))]
+        texts = some + some[::-1]
+        indices = [
+            None if text is None else generator.choice([texts.index(text), 2 * len(some) - 1 - some.index(text)])
+            for text in drawn[name]
+        ]
+        coded = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), texts)
+        table = table.set_column(table.column_names.index(name), name, coded)
+    for least in (1 << 30, 1):
+        monkeypatch.setattr(limits, "NARROWED_ROWS", least)
+        assert query.match(table, time="t").to_pylist() == expected

@@ -187,7 +187,7 @@ class BatchScan:
             self._coded = self.tables.strings.texts
             for text in self.room.texts:
                 text.forget_codes()
-        self._use_dictionaries(exported, batch)
+        exported, batch = self._use_dictionaries(exported, batch)
         count = batch.num_rows
         control = self.room.control
         control[layout.FIRST] = first
@@ -247,13 +247,20 @@ class BatchScan:
             self.room.events = self.room.events._replace(ranks=self.tables.strings.ranks())
         return self.room.events, found
 
-    def _use_dictionaries(self, exported: ExportedBatch, batch: pa.RecordBatch) -> None:
-        """Take the entries of texts from the dictionaries of a batch, where these are others than before."""
+    def _use_dictionaries(self, exported: ExportedBatch, batch: pa.RecordBatch) -> tuple[ExportedBatch, pa.RecordBatch]:
+        """Take the entries of texts from the dictionaries of a batch, where these are others than before.
+
+        Returns the batch, whose dictionaries have each text once, and where it is.
+        """
         words = self._dictionaries.words
         words[1], words[2] = exported.address, 0
         while (number := self._dictionaries.call_held()) >= 0:
-            self.room.texts[number].use_dictionary(batch)
+            used = self.room.texts[number].use_dictionary(batch)
+            if used is not batch:
+                batch, exported = used, ExportedBatch(used)
+                words[1] = exported.address
             words[2] = number + 1
+        return exported, batch
 
     def _scan(self, exported: ExportedBatch, batch: pa.RecordBatch, begin: int, end: int) -> None:
         """Read the events of some rows of a batch."""

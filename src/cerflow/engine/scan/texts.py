@@ -12,9 +12,8 @@ from copy import copy
 import numpy as np
 import pyarrow as pa
 
-from cerflow.base import limits
+from cerflow.base import arrow_columns, limits
 from cerflow.base.array_types import Bytes, IntRows, Ints
-from cerflow.base.arrow_columns import array_of_numbers
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.layout import NULL
@@ -124,16 +123,26 @@ class TextEntries:
             self._words[layout.T_LAYOUT], self._words[layout.T_HELD] = kind, -1
             self._begin(_ENTRIES)
 
-    def use_dictionary(self, batch: pa.RecordBatch) -> None:
-        """Take the entries from the dictionary that the column has in a batch."""
-        dictionary = batch.column(int(self._words[layout.T_CHILD])).dictionary
+    def use_dictionary(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Take the entries from the dictionary that the column has in a batch.
+
+        Returns the batch with each text once in that dictionary, as kernels compare entries in place of texts.
+        """
+        child = int(self._words[layout.T_CHILD])
+        dictionary = batch.column(child).dictionary
         if self._dictionary is None or not dictionary.equals(self._dictionary):
             self._dictionary, self._words[layout.T_HELD] = None, -1
-            self._begin(1 + len(dictionary), dictionary.to_pylist())
+            texts = dictionary.to_pylist()
+            if len({*texts}) < len(texts):
+                column = arrow_columns.with_each_text_once(batch.column(child))
+                batch = batch.set_column(child, batch.schema.field(child), column)
+                dictionary, texts = column.dictionary, column.dictionary.to_pylist()
+            self._begin(1 + len(texts), texts)
         # As long as it is held, no other one is at its place.
         self._dictionary = dictionary
         places = [0 if buffer is None else buffer.address for buffer in dictionary.buffers()[:3]]
         self._words[layout.T_HELD : layout.T_HELD + layout.HELD_WORDS] = (len(dictionary), dictionary.offset, *places)
+        return batch
 
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read the texts of new entries, which come from this batch, and judge them."""
@@ -143,7 +152,7 @@ class TextEntries:
         column = batch.column(int(self._words[layout.T_CHILD]))
         rows = self._places[known:count, 1]
         if len(rows) > limits.ENCODED_TEXTS:
-            self._texts += column.take(array_of_numbers(rows)).to_pylist()
+            self._texts += column.take(arrow_columns.array_of_numbers(rows)).to_pylist()
         else:
             self._texts += [column[row].as_py() for row in rows.tolist()]
         self._judge(known)

@@ -175,7 +175,7 @@ def _decide(s, n, begin, size, guards):
         left = v.not_zero(v.load_word(guards + first, 0) & matters)
         while left != 0:
             k = first + (v.trailing_zeros(left) >> 3)
-            left &= left - 1
+            left = v.without_lowest(left)
             if k < size:
                 if data != 0:
                     holds = _holds(v.load_word(data, begin + k), floating, other, less, equal, greater)

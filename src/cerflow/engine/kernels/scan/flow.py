@@ -291,7 +291,7 @@ def _follow(s, count, states, guards, new, hashed, address):
         left = v.not_zero(eight)
         while left != 0:
             j = v.trailing_zeros(left) >> 3
-            left &= left - 1
+            left = v.without_lowest(left)
             k = first + j
             bound = window_bound(s, k, times)
             if keyed:

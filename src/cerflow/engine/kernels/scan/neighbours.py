@@ -70,7 +70,7 @@ def _keep_linked(s, ends, begin, count):
             while left != 0:
                 rows[some] = begin + 8 * word + (v.trailing_zeros(left) >> 3)
                 some += 1
-                left &= left - 1
+                left = v.without_lowest(left)
             v.store_word(ends, word, np.int64(0))
             word += 1
         for n in range(s.links.shape[0]):

@@ -105,7 +105,7 @@ def _marked(s, begin, count, address):
         for j in range(8):
             left |= v.packed(v.ones(v.load_word(guards + k, j))) << 8 * j
         if count - k < 64:
-            left &= (np.int64(1) << count - k) - 1
+            left &= ~(np.int64(-1) << count - k)
         while left != 0:
             row = k + v.trailing_zeros(left)
             to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
@@ -113,7 +113,7 @@ def _marked(s, begin, count, address):
             v.store_word(at, kept, root if to == layout.UNKNOWN else to)
             unknown |= np.int64(to == layout.UNKNOWN)
             kept += 1
-            left &= left - 1
+            left = v.without_lowest(left)
     s.control[layout.OPEN] = unknown
     if 2 * kept > count and s.control[layout.MARKS] == layout.MARKED and not looked_ahead:
         # Where most rows are chosen, it does not pay.

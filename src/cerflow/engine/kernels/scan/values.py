@@ -104,6 +104,12 @@ def not_zero(eight):
 
 
 @inlined
+def without_lowest(bits):
+    """The ``bits`` but for the lowest that is set; the highest may be the only one, which is no integer less 1."""
+    return bits & wrapped_sum(bits, -1)
+
+
+@inlined
 def sum_of_bytes(eight):
     """The sum of the bytes of the word ``eight``, if it is less than 256."""
     return np.int64((np.uint64(eight) * np.uint64(ONES)) >> np.uint64(56))
