@@ -6,9 +6,12 @@ registers have been written, and an atom on an empty register becomes FALSE.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cerflow.automata.compile.sremo.terminals import waiting_anywhere, with_empty_registers
-from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size
+from cerflow.automata.model.fragment import Fragment, RegisterFile, explored
 from cerflow.automata.model.transducer import Transition, Write
+from cerflow.base.graphs import gathered
 from cerflow.language.automaton import AutomatonFormula, State, closed
 from cerflow.language.condition import Attribute, Condition, Expression, Function, LabelReference, PredicateCall
 from cerflow.language.node import Node, transform, with_children
@@ -16,7 +19,7 @@ from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import Stored, is_local
 
-#: States joined by ε-transitions, the registers written so far, and whether the last event read was marked.
+#: States joined by ε-transitions, the registers written so far, and whether a run may end there.
 _Here = tuple[frozenset[State], frozenset[str], bool]
 #: The values that conditions read from the event in each register, as expressions on that event, with their numbers.
 _Fields = dict[str, dict[Expression, int]]
@@ -32,37 +35,23 @@ def compile_automaton(automaton: AutomatonFormula, registers: RegisterFile) -> F
     number = {r: registers.value(len(fields[r]), r) for r in kept}
     leaving = automaton.leaving()
 
-    whole = Fragment()
-    start: _Here = (closed(automaton.starts, leaving), frozenset(), False)
-    states: dict[_Here, int] = {start: whole.add_state()}
-    whole.initial.add(0)
-    frontier = [(start, 0)]
-    if not automaton.finals.isdisjoint(start[0]):
-        # A run reads an event at least, so it does not end where it begins, and comes back to a state apart.
-        del states[start]
-    for (together, written, _), source in frontier:
-        steps: dict[tuple[Condition, frozenset[str], frozenset[str]], dict[State, None]] = {}
-        for step in (step for state in together for step in leaving.get(state, ()) if step in conditions):
-            stored = step.writes.intersection(kept)
-            steps.setdefault((conditions[step], step.output, stored), {})[step.target] = None
-        for (condition, output, stored), targets in steps.items():
+    def following(here: _Here) -> Iterator[tuple[_Here, Transition]]:
+        together, written, _ = here
+        steps = (step for state in together for step in leaving.get(state, ()) if step in conditions)
+        effects = gathered(((conditions[t], t.output, t.writes.intersection(kept)), t.target) for t in steps)
+        for (condition, output, stored), targets in effects.items():
             known = with_empty_registers(condition, written)
             parts = [_stored(part, number, fields) for part in conjuncts(known)]
-            if contradicts([part for part in parts if is_local(part)]):
-                continue
-            after: _Here = (closed(targets, leaving), written | stored, automaton.ends_marked and bool(output))
-            if after not in states:
-                states[after] = whole.add_state()
-                check_fragment_size(whole)
-                frontier.append((after, states[after]))
-            writes = (Write(number[r], tuple(fields[r]), fresh=True) for r in sorted(stored, key=kept.index))
-            t = Transition(source, states[after], labels=output, writes=tuple(writes))
-            whole.transitions.append(t.guarded(parts))
-    whole.final = {
-        k
-        for (together, _, marked), k in states.items()
-        if not automaton.finals.isdisjoint(together) and (marked or not automaton.ends_marked)
-    }
+            if not contradicts([part for part in parts if is_local(part)]):
+                writes = (Write(number[r], tuple(fields[r]), fresh=True) for r in sorted(stored, key=kept.index))
+                t = Transition(0, 0, labels=output, writes=tuple(writes)).guarded(parts)
+                after = closed(targets, leaving)
+                ends = not automaton.finals.isdisjoint(after) and (bool(output) or not automaton.ends_marked)
+                yield (after, written | stored, ends), t
+
+    # A run reads an event at least, so it does not end where it begins.
+    start: _Here = (closed(automaton.starts, leaving), frozenset(), False)
+    whole = explored([start], following, lambda here: here[2])
     return _begun_anywhere(whole) if automaton.anywhere else whole
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from cerflow.automata.model.clock import has_ticks, never_reads_tick
 from cerflow.automata.model.run_windows import reach_of_runs, windows_needed
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition, registers_read
-from cerflow.base.graphs import grouped, reached
+from cerflow.base.graphs import gathered, grouped, reached
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Attribute, Comparison, Function, LabelReference
 from cerflow.language.node import walk
@@ -35,42 +36,20 @@ def growing_collections(transducer: Transducer) -> list[int]:
 
 def _grows(transducer: Transducer, number: int, live: Sequence[frozenset[int]]) -> bool:
     kept = [t for t in transducer.transitions if _keeps(t, number) and number in live[t.target]]
-    component = _components(grouped(transducer.states, ((t.source, t.target) for t in kept)))
-    #: Of each state the transitions on which a run may come back to it, by whether they add; those with equal guards
-    #: count once.
-    back: dict[int, tuple[dict[object, Transition], dict[object, Transition]]] = {}
-    for t in kept:
-        if component[t.source] == component[t.target]:
-            adding, others = back.setdefault(t.source, ({}, {}))
-            (adding if any(w.register == number for w in t.writes) else others)[t.test, t.atoms] = t
-    return any(
-        _compatible(t, other) for adding, others in back.values() for t in adding.values() for other in others.values()
-    )
-
-
-def _components(edges: Sequence[Sequence[int]]) -> list[int]:
-    """Of each state the number of its strongly connected component, by the algorithm of Kosaraju and Sharir."""
-    backwards = grouped(len(edges), ((target, source) for source, targets in enumerate(edges) for target in targets))
-    finished: list[int] = []
-    seen = [False] * len(edges)
-    for root in range(len(edges)):
-        ahead = [] if seen[root] else [(root, iter(edges[root]))]
-        seen[root] = True
-        while ahead:
-            state, targets_left = ahead[-1]
-            following = next((q for q in targets_left if not seen[q]), None)
-            if following is None:
-                finished.append(state)
-                ahead.pop()
-            else:
-                seen[following] = True
-                ahead.append((following, iter(edges[following])))
-    found = [-1] * len(edges)
-    for root in reversed(finished):
-        if found[root] < 0:
-            for state in reached((root,), lambda q: [p for p in backwards[q] if found[p] < 0]):
-                found[state] = root
-    return found
+    before = grouped(transducer.states, ((t.target, t.source) for t in kept))
+    for state, leaving in gathered((t.source, t) for t in kept).items():
+        adds = [any(w.register == number for w in t.writes) for t in leaving]
+        if len(set(adds)) == 2:
+            # The transitions on which a run may come back, without and with an event added; those with equal guards
+            # count once.
+            back = reached((state,), before.__getitem__)
+            sides: tuple[dict[object, Transition], dict[object, Transition]] = ({}, {})
+            for t, side in zip(leaving, adds):
+                if t.target in back:
+                    sides[side][t.test, t.atoms] = t
+            if any(_compatible(t, other) for other, t in product(*(side.values() for side in sides))):
+                return True
+    return False
 
 
 def _keeps(t: Transition, register: int) -> bool:
