@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cerflow.automata.compile.negation import EventsRead, ExcludedRuns
-from cerflow.automata.compile.run_sets import RunSet
+from cerflow.automata.compile.negation import EventsRead, ExcludedRuns, Memory
 from cerflow.automata.model.clock import PAUSE, TICK, may_read_events, parted, reads_tick
 from cerflow.automata.model.fragment import Fragment, RegisterFile, sequence, track, union
 from cerflow.automata.model.transducer import Transition, Write
@@ -42,23 +41,21 @@ def not_followed_by(
     opened = [each for t in operand.endings() for each in _opened(t, waiting, done, begun, last, window)]
     waits = _waits(waiting, done, before, ticking)
     whole = Fragment(done + 1, operand.initial, {done}, [*operand.transitions, *opened, *waits])
-    # While the run waits, it has read all events of φ.
-    seen = read.all_of(operand, excluded)
-    watch = ExcludedRuns(excluded, read, [seen], registers)
+    watch = ExcludedRuns(operand, excluded, read, registers, after=True)
     patient = not any(reads_tick(t) for t in excluded.transitions)
 
-    def step(memory: RunSet | None, t: Transition) -> Iterator[tuple[RunSet | None, Transition]]:
+    def step(memory: Memory | None, t: Transition) -> Iterator[tuple[Memory | None, Transition]]:
         if t.target == waiting and t.source != waiting:
-            yield watch.followed.beginning(), t
+            yield watch.begin, t
         elif memory is None:
             yield None, t
         elif patient and reads_tick(t):
             yield None if t.target == done else memory, t
         else:
-            for after, changed in watch.past(memory, t, seen):
+            for after, changed in watch.past(memory, t):
                 yield None if t.target == done else after, changed
 
-    start: RunSet | None = None
+    start: Memory | None = None
     return track(whole, start, step).trimmed()
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 from cerflow.automata.compile.run_sets import FollowedRuns, RunSet, every
 from cerflow.automata.compile.waiting import Reference, postponed, references
@@ -13,6 +14,8 @@ from cerflow.base.graphs import reached, reached_along
 
 #: The name of the runs that must not end.
 _EXCLUDED = "excluded"
+#: The runs of the excluded part, and the events read that its conditions ask for.
+Memory = tuple[RunSet, frozenset[Reference]]
 
 
 def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile, read: EventsRead | None = None) -> Fragment:
@@ -20,17 +23,8 @@ def unless(operand: Fragment, excluded: Fragment, registers: RegisterFile, read:
 
     The runs of ψ are followed from every event on. When one ends, the run of φ dies.
     """
-    read = read or EventsRead(-1)
-    watch = ExcludedRuns(excluded, read, read.along(operand, excluded), registers)
-
-    def step(memory: _Memory, t: Transition) -> Iterator[tuple[_Memory, Transition]]:
-        run_set, seen = memory
-        seen = watch.seen(seen, t)
-        for after, changed in watch.past(run_set, t, seen):
-            yield (after, seen), changed
-
-    start: _Memory = (watch.followed.beginning(), read.before)
-    return track(operand, start, step).trimmed()
+    watch = ExcludedRuns(operand, excluded, read or EventsRead(-1), registers)
+    return track(operand, watch.begin, watch.past).trimmed()
 
 
 @dataclass(frozen=True)
@@ -44,69 +38,51 @@ class EventsRead:
     scope: int
     before: frozenset[Reference] = frozenset()
 
-    def after(self, seen: frozenset[Reference], t: Transition) -> frozenset[Reference]:
-        """The events that have been read after a transition of the part before."""
-        return seen | {(label, self.scope) for label in t.labels}
-
-    def all_of(self, operand: Fragment, excluded: Fragment) -> frozenset[Reference]:
-        """The events that have been read where the part before has ended."""
-        given = {(label, self.scope) for t in operand.transitions for label in t.labels}
-        return (self.before | given) & _asked(excluded)
-
-    def along(self, operand: Fragment, excluded: Fragment) -> set[frozenset[Reference]]:
-        """The sets of events that runs of the part before may have read, of those that the other part asks for."""
-        asked = _asked(excluded)
-        leaving = operand.leaving()
-
-        def following(place: tuple[int, frozenset[Reference]]) -> Iterator[tuple[int, frozenset[Reference]]]:
-            return ((t.target, self.after(place[1], t) & asked) for t in leaving[place[0]])
-
-        return {seen for _, seen in reached([(q, self.before & asked) for q in operand.initial], following)}
-
-
-def _asked(excluded: Fragment) -> frozenset[Reference]:
-    """The events that conditions of an excluded part ask for."""
-    return frozenset().union(*(references(atom) for t in excluded.transitions for atom in t.atoms))
-
-
-#: The runs of the excluded part, and the events read that its conditions ask for.
-_Memory = tuple[RunSet, frozenset[Reference]]
-
 
 class ExcludedRuns:
-    """The runs of the excluded formula, begun at every event.
+    """The runs of an excluded formula, begun at every event that a run of the operand reads.
 
-    ``moments`` are the sets of events that may have been read.
+    With ``after`` they begin at the events after those of the operand instead, all of which have been read then.
     """
 
     def __init__(
-        self, excluded: Fragment, read: EventsRead, moments: Iterable[frozenset[Reference]], registers: RegisterFile
+        self, operand: Fragment, excluded: Fragment, read: EventsRead, registers: RegisterFile, *, after: bool = False
     ) -> None:
-        self._read = read
-        self._asked = _asked(excluded)
+        self._scope = read.scope
+        self._asked = frozenset().union(*(references(atom) for t in excluded.transitions for atom in t.atoms))
+        before = read.before & self._asked
+        if after:
+            before = reduce(self._seen, operand.transitions, before)
         self._when: dict[Transition, set[frozenset[Reference]]] | None = None
         if self._asked:
+            leaving = operand.leaving()
+
+            def following(place: tuple[int, frozenset[Reference]]) -> Iterator[tuple[int, frozenset[Reference]]]:
+                return ((t.target, self._seen(place[1], t)) for t in leaving[place[0]])
+
+            # The sets of events that may have been read.
+            moments = {seen for _, seen in reached([(q, before) for q in operand.initial], following)}
             excluded, self._when = postponed(excluded, moments, registers)
-        self.followed = FollowedRuns(excluded, registers, alone=True, comes_later=lambda leaf: leaf.scope == read.scope)
+        self._followed = FollowedRuns(excluded, registers, alone=True, comes_later=lambda of: of.scope == self._scope)
+        #: Where no event has been read.
+        self.begin: Memory = (self._followed.beginning(), before)
 
-    def seen(self, before: frozenset[Reference], t: Transition) -> frozenset[Reference]:
+    def _seen(self, before: frozenset[Reference], t: Transition) -> frozenset[Reference]:
         """The events read after a transition, of those that matter."""
-        return self._read.after(before, t) & self._asked
+        return before | (self._asked & {(label, self._scope) for label in t.labels})
 
-    def past(self, run_set: RunSet, t: Transition, seen: frozenset[Reference]) -> Iterator[tuple[RunSet, Transition]]:
-        """The versions of a transition, given the runs begun before: all cases in which none of these ends.
-
-        ``seen`` are the events read, that of the transition included.
-        """
-        when = self._when
+    def past(self, memory: Memory, t: Transition) -> Iterator[tuple[Memory, Transition]]:
+        """The versions of a transition, given the runs begun before: all cases in which none of these ends."""
+        followed, when = self._followed, self._when
+        run_set, seen = memory[0], self._seen(memory[1], t)
         sources = [(_EXCLUDED, run_set, every if when is None else lambda u: seen in when[u])]
-        for case in self.followed.cases(t, sources):
-            guards = self.followed.none_enters(case, sources, self.followed.final)
+        for case in followed.cases(t, sources):
+            guards = followed.none_enters(case, sources, followed.final)
             if guards is None:
                 continue
-            after, writes = self.followed.step(case, _EXCLUDED, sources, run_set)
+            after, writes = followed.step(case, _EXCLUDED, sources, run_set)
             asked = t.reguarded([*case.literals, *guards])
-            yield RunSet(after.states | self.followed.initial, after.rows), asked.writing(*writes)
+            yield (RunSet(after.states | followed.initial, after.rows), seen), asked.writing(*writes)
 
 
 #: The states of a run of WITHOUT before its first mark and after its last.
@@ -118,13 +94,13 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read
 
     The last marked event is guessed if a run can end with events that are only read (PROJECT).
     """
-    watch = ExcludedRuns(excluded, read, read.along(operand, excluded), registers)
+    watch = ExcludedRuns(operand, excluded, read, registers)
     #: The states from which a run can end without marking another event, and those from which it can mark one.
     quiet = reached_along(((t.target, t.source) for t in operand.transitions if not t.labels), operand.final)
     marking = (t.source for t in operand.transitions if t.labels)
     loud = reached_along(((t.target, t.source) for t in operand.transitions), marking)
 
-    def step(memory: _Memory | str, t: Transition) -> Iterator[tuple[_Memory | str, Transition]]:
+    def step(memory: Memory | str, t: Transition) -> Iterator[tuple[Memory | str, Transition]]:
         if not t.labels and isinstance(memory, str):
             yield memory, t
             return
@@ -134,10 +110,7 @@ def without(operand: Fragment, excluded: Fragment, registers: RegisterFile, read
             yield _CLOSED, t
             if t.target not in loud:
                 return
-        run_set, seen = (watch.followed.beginning(), read.before) if isinstance(memory, str) else memory
-        seen = watch.seen(seen, t)
-        for after, changed in watch.past(run_set, t, seen):
-            yield (after, seen), changed
+        yield from watch.past(watch.begin if isinstance(memory, str) else memory, t)
 
-    start: _Memory | str = _BEFORE
+    start: Memory | str = _BEFORE
     return track(operand, start, step).trimmed()
