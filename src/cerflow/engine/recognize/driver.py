@@ -22,6 +22,7 @@ from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import EventStore, WholeTable
+from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
@@ -77,7 +78,7 @@ class Driver:
         for name, machine in self.machines.items():
             machine.reader.scan.room.lent = machine.reader.scan.whole.room.lent = room
             self._kept.setdefault(machine.store, {})[name] = machine
-        self._numbering = {n: m for n, m in self.machines.items() if m.plan.report.numbers_matches}
+        self._places = {name: place for place, name in enumerate(plans)}
         self._takers = Takers(self.machines, checker.schema)
         self._in_use = Lock()
         #: Whether a push broke off, and could not be undone.
@@ -146,8 +147,8 @@ class Driver:
 
     # -- pushes --------------------------------------------------------------------------------------------------
 
-    def push(self, events: Any) -> dict[str, list[Part]]:
-        """The detections of each query in events; queries to which no event is relevant are left out.
+    def push(self, events: Any) -> dict[str, Matches]:
+        """The matches that events detect, of each query that has any.
 
         See `Recognizer.push` for the events and the errors.
         """
@@ -163,11 +164,10 @@ class Driver:
                 self._amid, self._broken = False, True
             self._in_use.release()
 
-    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> dict[str, list[Part]]:
-        found: dict[str, list[Part]] = {}
+    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> dict[str, Matches]:
         if not events.num_rows:
-            return found
-        begin = perf_counter()
+            return {}
+        begin, found = perf_counter(), dict[str, list[Part]]()
         with _Wholly(self, self._states(events.num_rows)):
             self.forget(wanted=True)
             rows, size = self.checker.accept(events), self.rows_at_once
@@ -177,13 +177,16 @@ class Driver:
                 for start in range(0, rows.num_rows, size):
                     for name, parts in self.process(rows.slice(start, size), start).items():
                         found.setdefault(name, []).extend(parts)
-            self._number(found)
+            matches = self._matches(found)
         self._spent = perf_counter() - begin
-        return found
+        return matches
 
-    def _number(self, found: Mapping[str, list[Part]]) -> None:
-        for name, machine in self._numbering.items():
-            machine.number(found.get(name, ()))
+    def _matches(self, found: Mapping[str, list[Part]]) -> dict[str, Matches]:
+        """The matches in what was found just now, in the order of the queries; from now on they are reported."""
+        if not found:
+            return {}
+        names = sorted(filter(found.get, found), key=self._places.__getitem__)
+        return {name: self.machines[name].matches(found[name]) for name in names}
 
     def transaction(self, rows: int, *, foreseen: bool) -> Transaction:
         """A context manager that goes back to the present state if its block fails, after any pushes.
@@ -218,13 +221,12 @@ class Driver:
         room = max(_cheap(rows), int(limits.COPIED_BYTES_A_SECOND * self._spent))
         return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
 
-    def advance(self, time: object) -> dict[str, list[Part]]:
-        """The detections of each query once no event before a time can come; see `Recognizer.advance`."""
+    def advance(self, time: object) -> dict[str, Matches]:
+        """The matches of each query that has any once no event before a time can come; see `Recognizer.advance`."""
         with self.alone():
             clock = clock_time(time, self.checker.schema)
             with _Wholly(self, self._states(1)):
-                found = dict(self.until(clock))
-                self._number(found)
+                found = self._matches(dict(self.until(clock)))
                 self.checker.accept_time(clock)
             return found
 
@@ -261,7 +263,7 @@ class Driver:
             return None
         return next((machine.singles for machine in machines if machine.singles.ready), None)
 
-    def _push_one(self, event: Mapping[str, Any]) -> dict[str, list[Part]]:
+    def _push_one(self, event: Mapping[str, Any]) -> dict[str, Matches]:
         checker, single = self.checker, self._single
         values = None if single is None or self._prompt else single.plain(event, checker.latest)
         takers = None if values is None else self._takers.of(values)
@@ -278,7 +280,7 @@ class Driver:
         self._amid = False
         return found
 
-    def _take_one(self, values: Mapping[str, Any], takers: Sequence[Taker]) -> dict[str, list[Part]] | None:
+    def _take_one(self, values: Mapping[str, Any], takers: Sequence[Taker]) -> dict[str, Matches] | None:
         position = self.checker.numbered
         found: dict[str, list[Part]] = {}
         kept: EventStore | None = None
@@ -299,8 +301,7 @@ class Driver:
         for store in self._kept:
             if store.wants_cleaning:
                 self.forget(wanted=True)
-        self._number(found)
-        return found
+        return self._matches(found)
 
     # -- what is remembered --------------------------------------------------------------------------------------
 

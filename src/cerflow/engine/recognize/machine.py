@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -216,15 +216,14 @@ class Machine:
         events, moments = self.deadlines.until(clock)
         return self.advance(events, len(events.signature), _nobody, moments) if len(events.signature) else []
 
-    def number(self, parts: Iterable[Part]) -> None:
-        """Number the matches in parts that were found just now."""
-        # Matches with numbers beyond 64 bits cannot be listed.
-        found = Matches(parts, self.plan.report, self.plan.limit).count()
-        self.reported = min(self.reported + found, 2**63 - 1)
-
-    def matches(self, parts: Iterable[Part], before: int) -> Matches:
-        """The matches in parts; this many were reported before them."""
-        return Matches(parts, self.plan.report, self.plan.limit, before=before)
+    def matches(self, parts: Sequence[Part]) -> Matches:
+        """The matches in parts that were found just now; from now on they are reported."""
+        report = self.plan.report
+        found = Matches(parts, report, self.plan.limit, before=self.reported)
+        if report.numbers_matches:
+            # Matches with numbers beyond 64 bits cannot be listed.
+            self.reported = min(self.reported + found.count(), 2**63 - 1)
+        return found
 
     def take_one(
         self, events: EventArrays | None, values: Mapping[str, Any], position: int, satisfied: frozenset[int]

@@ -14,7 +14,6 @@ from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.transaction import Transaction
@@ -92,7 +91,7 @@ class Recognizer(StreamRecognizer):
         super()._use(driver)
         self._machine = driver.machines[_NAME]
         #: The result of most pushes of single events.
-        self._nothing = self._machine.matches((), 0)
+        self._nothing = self._machine.matches(())
 
     @property
     def schema(self) -> pa.Schema:
@@ -186,9 +185,7 @@ class Recognizer(StreamRecognizer):
         `BadRecordError` by policy, and `PredicateError` if the function of a predicate fails; then none of the events
         has been processed. Raises `InUseError` while another call runs.
         """
-        before = self._machine.reported
-        found = self._driver.push(events).get(_NAME)
-        return self._machine.matches(found, before) if found else self._nothing
+        return self._driver.push(events).get(_NAME, self._nothing)
 
     def advance(self, time: Any) -> Matches:
         """Let the time pass: returns the matches detected once no event before ``time`` is to come.
@@ -198,21 +195,20 @@ class Recognizer(StreamRecognizer):
         value of the time column; for timestamps it may also be a datetime or a text of ISO 8601. Raises `InputError`
         for other values and without a time column, and `InUseError` while another call runs.
         """
-        before = self._machine.reported
-        return self._machine.matches(self._driver.advance(time).get(_NAME, ()), before)
+        return self._driver.advance(time).get(_NAME, self._nothing)
 
     def advance_over(self, events: pa.Table, time: Any) -> Matches:
         """The same with ``events`` up to that time; the clock shows each deadline before they do.
 
         For other parts of cerflow.
         """
-        driver, before = self._driver, self._machine.reported
+        driver, plan, before = self._driver, self._machine.plan, self._machine.reported
         prompt, driver.prompt = driver.prompt, True
         try:
-            found = driver.push(events).get(_NAME, [])
+            found = self.push(events)
         finally:
             driver.prompt = prompt
-        return self._machine.matches([*found, *driver.advance(time).get(_NAME, ())], before)
+        return Matches([*found.parts, *self.advance(time).parts], plan.report, plan.limit, before=before)
 
 
 class SetRecognizer(StreamRecognizer):
@@ -228,19 +224,11 @@ class SetRecognizer(StreamRecognizer):
 
     def push(self, events: Any) -> dict[str, Matches]:
         """Process events; returns the matches of each query that has any. See `Recognizer.push`."""
-        return self._matches(self._driver.push, events)
+        return self._driver.push(events)
 
     def advance(self, time: Any) -> dict[str, Matches]:
         """Let the time pass; returns matches as `push` does. See `Recognizer.advance`."""
-        return self._matches(self._driver.advance, time)
-
-    def _matches(self, find: Callable[[Any], Mapping[str, list[Part]]], given: Any) -> dict[str, Matches]:
-        machines = self._driver.machines
-        before = {name: machine.reported for name, machine in machines.items()}
-        found = find(given)
-        return {
-            name: machines[name].matches(found[name], before[name]) for name in self._driver.plans if found.get(name)
-        }
+        return self._driver.advance(time)
 
     def snapshot(self) -> bytes:
         """All that is remembered, as bytes; see `QuerySet.restore`. Matches handed out before are not part of it."""
