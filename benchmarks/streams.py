@@ -46,6 +46,11 @@ class Events:
             yield from _made(self.description)
 
     @property
+    def is_table(self) -> bool:
+        """Whether questions are asked to a plain table as people have them, not to a stream that may go on."""
+        return self.description["kind"] in _TABLES
+
+    @property
     def schema(self) -> pa.Schema:
         """The schema of the chunks."""
         return next(self.chunks()).schema

@@ -71,8 +71,8 @@ def _recognise(events: Events, text: str, language: str, mode: str) -> dict[str,
         query = cerflow.Query(replace(query.tree, projection=Projection(ProjectionKind.NONE)))
     recognizer = query.recognizer(events.schema, time=events.time)
     compiled = time.perf_counter() - begin
-    if mode == "threads":
-        return _by_threads(query, events)
+    if mode == "threads" or events.is_table:
+        return _of_table(query, events, 2 if mode == "threads" else 1)
     if mode == "apart":
         return _apart(recognizer, events)
     found, pushed, seconds, processor = 0, 0, 0.0, 0.0
@@ -149,13 +149,13 @@ def _memory(held: float, most: float | None) -> float | None:
     return most - held + _libraries_mb if held and most else None
 
 
-def _by_threads(query: cerflow.Query, events: Events) -> dict[str, Any]:
-    """Two threads on the whole stream."""
+def _of_table(query: cerflow.Query, events: Events, threads: int) -> dict[str, Any]:
+    """So many threads on the whole stream, behind which no event can come."""
     (table,) = events.chunks()
     forget_peak()
     held = _resident()
     used, begin = time.process_time(), time.perf_counter()
-    found = query.match(table, time=events.time, threads=2).count()
+    found = query.match(table, time=events.time, threads=threads).count()
     seconds, processor = time.perf_counter() - begin, time.process_time() - used
     answer = {"events": table.num_rows, "matches": str(found), "seconds": seconds, "processor": processor}
     return answer | {"memory": _memory(held, peak())}

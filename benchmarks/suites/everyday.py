@@ -1,6 +1,6 @@
 """The suite *everyday*: questions to plain tables for which nothing in cerflow is made; Polars and DuckDB, one thread.
 
-The first eight were asked by others, the second eight are of the kind that the cookbook answers. Polars answers by the
+cerflow answers by `Query.match`, as no event follows the table. The first eight were asked by others, the second eight are of the kind that the cookbook answers. Polars answers by the
 functions of `benchmarks/peers/polars_everyday.py`, DuckDB by the SQL that stands here.
 """
 
