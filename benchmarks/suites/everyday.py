@@ -1,7 +1,8 @@
 """The suite *everyday*: questions to plain tables for which nothing in cerflow is made; Polars and DuckDB, one thread.
 
-cerflow answers by `Query.match`, as no event follows the table. The first eight were asked by others, the second eight are of the kind that the cookbook answers. Polars answers by the
-functions of `benchmarks/peers/polars_everyday.py`, DuckDB by the SQL that stands here.
+cerflow answers by `Query.match`, as no event follows the table. The first eight were asked by others, the second eight
+are of the kind that the cookbook answers. Polars answers by the functions of `benchmarks/peers/polars_everyday.py`,
+DuckDB by the SQL that stands here.
 """
 
 from __future__ import annotations
