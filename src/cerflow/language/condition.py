@@ -16,9 +16,8 @@ from cerflow.base.errors import QueryError, QuerySyntaxError, Span
 from cerflow.base.nested import joined
 from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind
-from cerflow.language.node import Node, nested_operands, node, transform, walk
+from cerflow.language.node import N, Node, nested_operands, node, transform, walk
 
-N = TypeVar("N", bound=Node)
 R = TypeVar("R")
 
 #: Parts of timestamps, in the time zone of their column; Monday is weekday 1.

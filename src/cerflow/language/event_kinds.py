@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from cerflow.base import limits
 from cerflow.base.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
-from cerflow.language.node import Node, rebuild, transform, walk, walk_into, with_children
-
-N = TypeVar("N", bound=Node)
+from cerflow.language.node import N, Node, rebuild, transform, walk, walk_into, with_children
 
 
 def refuse_twice(name: str, known: Container[str], span: Span | None) -> None:

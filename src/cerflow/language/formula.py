@@ -205,7 +205,6 @@ class Filter(Formula):
     gapless = True
 
 
-@node
 class Disjunction(Combination):
     """``φ OR ψ``."""
 
@@ -214,14 +213,12 @@ class Disjunction(Combination):
     counting = Counting(min, max)
 
 
-@node
 class Sequence(Join):
     """``φ ; ψ``."""
 
     sign = ";"
 
 
-@node
 class StrictSequence(Join):
     """``φ : ψ``."""
 
@@ -239,14 +236,12 @@ class Repeating(Formula):
     times: ClassVar[tuple[int, float]] = (1, inf)
 
 
-@node
 class Iteration(Repeating):
     """``φ+``."""
 
     sign = "+"
 
 
-@node
 class StrictIteration(Repeating):
     """``φ :+``."""
 
@@ -294,7 +289,6 @@ def can_be_absent(formula: Formula) -> bool:
     return all(isinstance(part, Repetition) and part.least == 0 for part in nested_operands(formula, Join))
 
 
-@node
 class Conjunction(Combination):
     """``φ AND ψ``: the complex events of both."""
 
@@ -303,7 +297,6 @@ class Conjunction(Combination):
     counting = Counting(max, min, (0, inf))
 
 
-@node
 class All(Join):
     """``φ ALL ψ``: unions of a complex event of each."""
 
@@ -319,14 +312,12 @@ class Exclusion(Formula):
     right: Formula
 
 
-@node
 class Unless(Exclusion):
     """``φ UNLESS ψ``: no match of ψ between the positions φ is evaluated on."""
 
     sign = "UNLESS"
 
 
-@node
 class Without(Exclusion):
     """``φ WITHOUT ψ``: no match of ψ between the first and the last event of the complex event."""
 

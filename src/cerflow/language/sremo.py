@@ -7,14 +7,12 @@ the event in register ``r``.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TypeVar, cast
+from typing import cast
 
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, Constant, LabelReference, PredicateCall
 from cerflow.language.formula import As, Embedded, EventType, Rename, Window
-from cerflow.language.node import Node, node, rebuild, transform, walk, with_children
-
-N = TypeVar("N", bound=Node)
+from cerflow.language.node import N, Node, node, rebuild, transform, walk, with_children
 
 #: The label that ``MARK`` gives.
 MARK = "event"
@@ -24,12 +22,10 @@ class Sremo(Node):
     """An expression of SREMO."""
 
 
-@node
 class Epsilon(Sremo):
     """``EPSILON``: the empty string."""
 
 
-@node
 class Empty(Sremo):
     """``EMPTY``: no string at all."""
 
@@ -44,84 +40,72 @@ class Terminal(Sremo):
 
 
 @node
-class Concatenation(Sremo):
+class Binary(Sremo):
+    """An operator with two operands."""
+
+    left: Sremo
+    right: Sremo
+
+
+class Concatenation(Binary):
     """``e . f``."""
 
-    left: Sremo
-    right: Sremo
 
-
-@node
-class Alternation(Sremo):
+class Alternation(Binary):
     """``e | f``."""
 
-    left: Sremo
-    right: Sremo
 
-
-@node
-class Intersection(Sremo):
+class Intersection(Binary):
     """``e & f``: the matches of both."""
 
-    left: Sremo
-    right: Sremo
-
 
 @node
-class Star(Sremo):
+class Unary(Sremo):
+    """An operator with one operand."""
+
+    operand: Sremo
+
+
+class Star(Unary):
     """``e*``."""
 
-    operand: Sremo
 
-
-@node
-class Plus(Sremo):
+class Plus(Unary):
     """``e+``."""
 
-    operand: Sremo
 
-
-@node
-class Optional(Sremo):
+class Optional(Unary):
     """``e?``."""
 
-    operand: Sremo
 
-
-@node
-class Complement(Sremo):
+class Complement(Unary):
     """``!e``: reads what e does not match, marks nothing."""
 
-    operand: Sremo
-
 
 @node
-class AnyMatch(Sremo):
-    """``any(e, …)``: skip-till-any-match between the operands; of one iteration, between its repetitions."""
-
-    parts: tuple[Sremo, ...]
-
-
-@node
-class NextMatch(Sremo):
-    """``next(e, …)``: skip-till-next-match between the operands; of one iteration, between its repetitions."""
-
-    parts: tuple[Sremo, ...]
-
-
-@node
-class Unordered(Sremo):
-    """``unordered(e, …)``: the operands in any order."""
-
-    parts: tuple[Sremo, ...]
-
-
-@node
-class Windowed(Sremo):
+class Windowed(Unary):
     """``e WITHIN window``."""
 
-    operand: Sremo
     window: Window
+
+
+@node
+class Strategic(Sremo):
+    """A strategy for one or more operands."""
+
+    parts: tuple[Sremo, ...]
+
+
+class AnyMatch(Strategic):
+    """``any(e, …)``: skip-till-any-match between the operands; of one iteration, between its repetitions."""
+
+
+class NextMatch(Strategic):
+    """``next(e, …)``: skip-till-next-match between the operands; of one iteration, between its repetitions."""
+
+
+class Unordered(Strategic):
+    """``unordered(e, …)``: the operands in any order."""
 
 
 #: One event, whatever it is, left out of the output.

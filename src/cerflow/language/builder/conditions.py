@@ -14,7 +14,7 @@ from cerflow.language import condition as c
 from cerflow.language.builder.common import Expr, checked_name
 from cerflow.language.grammar.grammars import refuse_surrogates
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.language.node import Node, walk, walk_into
+from cerflow.language.node import N, walk, walk_into
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.language.select import ExpressionItem
 
@@ -298,9 +298,6 @@ def inner_condition(given: AnyCondition) -> c.Condition:
     if any(isinstance(node, c.Bracket) for node in walk(tree)):
         raise QueryError("brackets cannot be nested")
     return tree
-
-
-N = TypeVar("N", bound=Node)
 
 
 def require_labels(tree: N) -> N:

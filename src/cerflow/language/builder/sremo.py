@@ -14,9 +14,7 @@ from cerflow.language.builder.conditions import AnyCondition, inner_condition
 from cerflow.language.parser import read_sremo
 
 
-def _operator(
-    kind: type[r.Concatenation | r.Alternation | r.Intersection],
-) -> Callable[[SremoExpr, SremoExpr], SremoExpr]:
+def _operator(kind: type[r.Binary]) -> Callable[[SremoExpr, SremoExpr], SremoExpr]:
     return lambda one, two: SremoExpr(kind(one.tree, two.tree)) if isinstance(two, SremoExpr) else NotImplemented
 
 

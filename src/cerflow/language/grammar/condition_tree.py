@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeVar
 
 from cerflow.base import limits
 from cerflow.base.errors import QueryError, QuerySyntaxError, Span, nearest
@@ -19,9 +18,7 @@ from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
-from cerflow.language.node import Node, walk, walk_into
-
-N = TypeVar("N", bound=Node)
+from cerflow.language.node import N, walk, walk_into
 
 #: The number of a duration; that of INTERVAL may have a sign.
 _AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)

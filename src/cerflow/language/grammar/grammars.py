@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError, Span
 from cerflow.base.nested import joined
-from cerflow.language.node import Node
+from cerflow.language.node import N
 
 if TYPE_CHECKING:
     from lark import Lark, Token
@@ -36,8 +36,6 @@ class Parsed:
     word: str | None = None
     last: Parsed | None = None
 
-
-N = TypeVar("N", bound=Node)
 
 #: The children of a callback: tokens and the parts of the rules below.
 Piece: TypeAlias = "Parsed | Token"

@@ -19,12 +19,14 @@ from zoneinfo import ZoneInfo
 from cerflow.base.errors import InputError
 from cerflow.base.events import Event, Value, as_value, microseconds_since_epoch, moment_at, parsed_moment
 from cerflow.base.operators import RELATIONS, Operator
+from cerflow.base.schema import ValueKind
 from cerflow.base.text_patterns import found_in, like_expression, part_of_text
 from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
 from cerflow.language.predicates.registry import PredicateKind, registered
+from cerflow.logic.analysis.kinds import TIME_ARITHMETIC
 from cerflow.logic.conditions import register_values as r
 from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest, reads_events
 
@@ -283,38 +285,32 @@ def time_arithmetic(sign: str, left: Any, right: Any) -> datetime | timedelta | 
     """
     if sign == "-":
         left, right = _said_beside(left, right), _said_beside(right, left)
-    kinds = tuple("t" if isinstance(v, datetime) else "d" if isinstance(v, timedelta) else "n" for v in (left, right))
-    given = _TIME_SIGNS.get((sign, *kinds))
-    if given is None or isinstance(left, str) or isinstance(right, str):
+    kinds = (_kind_beside_time(left), _kind_beside_time(right))
+    gives = TIME_ARITHMETIC.get((sign, *kinds))
+    if gives is None or isinstance(left, str) or isinstance(right, str):
         raise InputError(f"'{sign}' cannot combine {type(left).__name__} with {type(right).__name__}")
-    numbers = (microseconds_of(v) if isinstance(v, datetime | timedelta) else v for v in (left, right))
-    return given(*numbers)
+    a, b = (microseconds_of(v) if isinstance(v, _TIMES) else v for v in (left, right))
+    match sign:
+        case "*":
+            exact = isinstance(a, int) and isinstance(b, int)
+            return duration_of(int(a * b) if exact else whole_number(float(a) * float(b)))
+        case "/":
+            quotient = float(a) / float(b) if b else None
+            return quotient if quotient is None or gives is ValueKind.FLOAT else duration_of(whole_number(quotient))
+    total = a + b if sign == "+" else a - b
+    return moment_of(total) if gives is ValueKind.TIMESTAMP else duration_of(total)
+
+
+def _kind_beside_time(value: Any) -> ValueKind:
+    if isinstance(value, _TIMES):
+        return ValueKind.TIMESTAMP if isinstance(value, datetime) else ValueKind.DURATION
+    return ValueKind.FLOAT
 
 
 def _said_beside(value: Any, other: Any) -> Any:
     """The timestamp that a string means next to a timestamp; other values as they are."""
     said = isinstance(value, str) and isinstance(other, datetime)
     return parsed_moment(value) if said else value
-
-
-def _product(a: int | float, b: int | float) -> timedelta | None:
-    exact = isinstance(a, int) and isinstance(b, int)
-    return duration_of(int(a * b) if exact else whole_number(float(a) * float(b)))
-
-
-#: The effect of signs on timestamps (t), durations (d), both in microseconds, and numbers (n).
-_TIME_SIGNS: Mapping[tuple[str, ...], Callable[[Any, Any], datetime | timedelta | float | None]] = {
-    ("-", "t", "t"): lambda a, b: duration_of(a - b),
-    ("-", "t", "d"): lambda a, b: moment_of(a - b),
-    ("+", "t", "d"): lambda a, b: moment_of(a + b),
-    ("+", "d", "t"): lambda a, b: moment_of(a + b),
-    ("+", "d", "d"): lambda a, b: duration_of(a + b),
-    ("-", "d", "d"): lambda a, b: duration_of(a - b),
-    ("*", "d", "n"): _product,
-    ("*", "n", "d"): _product,
-    ("/", "d", "n"): lambda a, b: duration_of(whole_number(float(a) / float(b))) if b else None,
-    ("/", "d", "d"): lambda a, b: float(a) / float(b) if b else None,
-}
 
 
 # -- functions and predicates ------------------------------------------------------------------------------------

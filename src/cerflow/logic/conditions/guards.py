@@ -18,10 +18,9 @@ from cerflow.language.automaton import StreamTest as StreamTest
 from cerflow.language.automaton import TypeTest as TypeTest
 from cerflow.language.automaton import event_test as event_test
 from cerflow.language.formula import Window
-from cerflow.language.node import Node, node, rebuild, transform, walk, with_children
+from cerflow.language.node import N, Node, node, rebuild, transform, walk, with_children
 
 C = TypeVar("C", c.Condition, c.Expression)
-N = TypeVar("N", bound=Node)
 
 
 @node
@@ -43,7 +42,6 @@ class Stored(c.Expression):
     template = "r{register}.{field}"
 
 
-@node
 class AllRows(Stored):
     """All rows of a collection at once, for a predicate of a set."""
 

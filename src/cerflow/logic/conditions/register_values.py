@@ -18,22 +18,25 @@ WORD = 2**32
 
 
 @node
-class Known(Expression):
-    """0 if the value of an expression is null, else 1."""
+class Derived(Expression):
+    """A value that follows from that of an expression."""
 
     expression: Expression
+
+
+class Known(Derived):
+    """0 if the value of an expression is null, else 1."""
 
     template = "known({expression})"
 
 
 @node
-class Word(Expression):
+class Word(Derived):
     """The high or the low word of a number, so that the sum of many does not leave 64 bits; of null it is 0.
 
     A float has itself as low word and 0 as high word.
     """
 
-    expression: Expression
     high: bool
 
     def notation(self) -> tuple[str | Node, ...]:
@@ -54,40 +57,32 @@ class Joined(Expression):
         return ("float(" if self.floating else "integer(", self.high, ", ", self.low, ")")
 
 
-@node
-class SquareRoot(Expression):
+class SquareRoot(Derived):
     """The square root of a float."""
-
-    expression: Expression
 
     template = "sqrt({expression})"
 
 
-@node
-class Microseconds(Expression):
+class Microseconds(Derived):
     """The microseconds of a duration, or of a timestamp since 1970 (rounded down)."""
 
-    expression: Expression
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     template = "microseconds({expression})"
 
 
-@node
-class Dated(Expression):
+class Dated(Derived):
     """Microseconds since 1970 if they lie in the years 1 to 9999, else null."""
 
-    expression: Expression
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     template = "timestamp({expression})"
 
 
 @node
-class DatePart(Expression):
+class DatePart(Derived):
     """A part of `DATE_PARTS` of the moment this many microseconds after 1970, in a time zone (None: UTC)."""
 
-    expression: Expression
     part: str
     zone: str | None
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
@@ -95,11 +90,9 @@ class DatePart(Expression):
     template = "{part}({expression}‹ in {zone}›)"
 
 
-@node
-class Whole(Expression):
+class Whole(Derived):
     """A float rounded to an integer, halves away from zero; null beyond 64 bits."""
 
-    expression: Expression
     gives: ClassVar[ValueKind] = ValueKind.INTEGER
 
     template = "integer({expression})"

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from cerflow.base import limits
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.condition import Condition, Some, with_labels
-from cerflow.language.node import Node, rebuild, transform, walk, with_children
+from cerflow.language.node import N, Node, rebuild, transform, walk, with_children
 from cerflow.language.predicates.registry import is_about_set as is_of_set
 from cerflow.logic.analysis.scopes import condition_labels, relation_names
-
-N = TypeVar("N", bound=Node)
 
 
 def transformed(root: N, change: Callable[[int, Node], Node]) -> N:

@@ -9,18 +9,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar, cast
+from typing import cast
 
 import pyarrow as pa
 
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.language.node import N, Node, fold, transform, walk, with_children
 from cerflow.logic.analysis.kinds import ADDITIVE, Sort, in_ticks, sort_of_node
 from cerflow.logic.conditions.register_values import Dated, DatePart, Microseconds, Whole
-
-N = TypeVar("N", bound=Node)
 
 
 def with_times_as_numbers(tree: N, schema: Schema) -> N:
