@@ -310,7 +310,8 @@ def test_a_bucket_in_memory_is_used_only_if_it_is_what_the_store_holds():
 def test_a_bucket_in_memory_takes_what_came_elsewhere():
     rows = rows_of(*(("AB"[n % 2], n, 1, n) for n in range(12)))
     run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 2)
-    with mock.patch.object(remembering, "_restored", wraps=remembering._restored) as restored:
+    own = remembering.KeptBuckets._restored
+    with mock.patch.object(remembering.KeptBuckets, "_restored", autospec=True, side_effect=own) as restored:
         for number, row in enumerate(rows):
             # The last attempt of one micro-batch is made in another process.
             run.batch([row], rehearsed=number == 7)

@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from types import SimpleNamespace
 from unittest import mock
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from cerflow.spark.streaming.packing import (
     REASON,
     RECORD,
     packed_by_bucket,
+    spark_timer,
     watermark_behind,
 )
 from support.spark.results import bag
@@ -26,33 +28,27 @@ END = 2**50
 
 
 class MemoryStore:
-    """The state of one bucket."""
+    """The state of one bucket, and Spark's handle for it."""
 
     def __init__(self):
         self.known, self.snapshot, self.blobs, self.timers = None, [], [], set()
 
-    def head(self):
-        return self.known
+    def getValueState(self, name, schema):
+        return SimpleNamespace(get=lambda: self.known, update=self._set_head)
 
-    def set_head(self, head):
-        self.known = head
+    def getListState(self, name, schema):
+        blobs = {"snapshot": self.snapshot, "log": self.blobs}[name]
+        append = lambda row: blobs.append(*row)  # noqa: E731
+        return SimpleNamespace(get=lambda: iter([(blob,) for blob in blobs]), appendValue=append, clear=blobs.clear)
 
-    def chunks(self):
-        return list(self.snapshot)
+    def deleteTimer(self, time):
+        self.timers.discard(time - spark_timer(0))
 
-    def log(self):
-        return list(self.blobs)
+    def registerTimer(self, time):
+        self.timers.add(time - spark_timer(0))
 
-    def append(self, blob):
-        self.blobs.append(blob)
-
-    def replace(self, chunks):
-        self.snapshot, self.blobs = chunks, []
-
-    def set_timer(self, before, timer):
-        self.timers.discard(before)
-        if timer is not None:
-            self.timers.add(timer)
+    def _set_head(self, values):
+        self.known = remembering.StateHead(*values)
 
 
 class StreamingRun:

@@ -18,7 +18,7 @@ from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, dotted
 from cerflow.spark.frames.tasks import Recognition, shown_row
 from cerflow.spark.streaming import packing as p
-from cerflow.spark.streaming.remembering import BucketStore, KeptBuckets, StreamWork
+from cerflow.spark.streaming.remembering import KeptBuckets, StreamWork
 
 #: The column with the identifiers of matches.
 IDENTIFIER = "match_id"
@@ -63,7 +63,7 @@ class BucketProcessor(spark.StatefulProcessor):
 
     def init(self, handle: spark.StatefulProcessorHandle) -> None:
         """Name the state; called once for a task."""
-        self._kept = KeptBuckets(self._work, self._query, BucketStore(handle))
+        self._kept = KeptBuckets(self._work, self._query, handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: spark.TimerValues) -> Iterator[Row]:  # noqa: N802, N803
         """Take the packed events of a bucket, and release those before the watermark that follows from them."""

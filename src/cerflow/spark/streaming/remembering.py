@@ -13,13 +13,13 @@ import hashlib
 import os
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import ListState, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructType
 
 from cerflow.base import limits
@@ -151,52 +151,6 @@ for _name, _kind in zip(StateHead._fields, (IntegerType, StringType, BinaryType,
 _CHUNK, _BLOB = (StructType().add(name, BinaryType()) for name in ("chunk", "blob"))
 
 
-class BucketStore:
-    """The state that Spark keeps for one bucket at a time, and what calls when the watermark passes its timer."""
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._handle = handle
-        self._head = handle.getValueState("head", _HEAD)
-        self._chunks = handle.getListState("snapshot", _CHUNK)
-        self._log = handle.getListState("log", _BLOB)
-
-    def head(self) -> StateHead | None:
-        """The head that was set last; None at first."""
-        found = self._head.get()
-        return None if found is None else StateHead._make(found)
-
-    def set_head(self, head: StateHead) -> None:
-        """Replace the head."""
-        self._head.update(tuple(head))
-
-    def chunks(self) -> Iterable[bytes]:
-        """The chunks of the snapshot."""
-        return (bytes(row[0]) for row in self._chunks.get())
-
-    def log(self) -> Iterable[bytes]:
-        """The blobs of the log."""
-        return (bytes(row[0]) for row in self._log.get())
-
-    def append(self, blob: bytes) -> None:
-        """Append to the log."""
-        self._log.appendValue((blob,))
-
-    def replace(self, chunks: list[bytes]) -> None:
-        """Replace the snapshot, and empty the log."""
-        # One call for each chunk: a call is a message, and Spark bounds its size.
-        self._chunks.clear()
-        for chunk in chunks:
-            self._chunks.appendValue((chunk,))
-        self._log.clear()
-
-    def set_timer(self, before: int | None, timer: int | None) -> None:
-        """Replace one timer by another; it fires when the watermark has passed it."""
-        if before is not None:
-            self._handle.deleteTimer(spark_timer(before))
-        if timer is not None:
-            self._handle.registerTimer(spark_timer(timer))
-
-
 class Step(NamedTuple):
     """The result of a micro-batch: matches, late events, the numbers of events that came and were released.
 
@@ -218,13 +172,18 @@ _ALL = -(2**63)
 _held: OrderedDict[tuple[str, int], tuple[StateHead, Bucket]] = OrderedDict()
 
 
-@dataclass(frozen=True)
 class KeptBuckets:
-    """The buckets of a query in a store; ``query`` is the fingerprint of the work."""
+    """The buckets of a query, each with the state that Spark's ``handle`` keeps for it; ``query`` is the fingerprint.
 
-    work: StreamWork
-    query: str
-    store: BucketStore
+    The handle is for one bucket at a time, and calls when the watermark passes its timer.
+    """
+
+    def __init__(self, work: StreamWork, query: str, handle: StatefulProcessorHandle) -> None:
+        self.work, self.query = work, query
+        self._handle = handle
+        self._head = handle.getValueState("head", _HEAD)
+        self._snapshot = handle.getListState("snapshot", _CHUNK)
+        self._log = handle.getListState("log", _BLOB)
 
     def process(
         self, number: int, blobs: Sequence[bytes], watermark: int, complete: int, *, expired: bool = False
@@ -235,7 +194,8 @@ class KeptBuckets:
         event is before it. ``expired`` says that the timer has gone off. Raises `SnapshotError` if the store holds the
         state of another query or version.
         """
-        head = self.store.head()
+        found = self._head.get()
+        head = None if found is None else StateHead._make(found)
         bucket, held = self._recalled(number, head)
         if head is not None:
             # Where a stream has watermarks of its own, Spark's may be behind.
@@ -245,11 +205,13 @@ class KeptBuckets:
         matches, released = bucket.release(complete)
         timer = bucket.timer
         before = None if head is None or expired else head.timer
-        if timer != before:
-            self.store.set_timer(before, timer)
+        if timer != before and before is not None:
+            self._handle.deleteTimer(spark_timer(before))
+        if timer != before and timer is not None:
+            self._handle.registerTimer(spark_timer(timer))
         nonce, snapshot, log = self._kept(bucket, head, added)
         head = StateHead(_FORMAT, self.query, nonce, snapshot, log, complete, timer)
-        self.store.set_head(head)
+        self._head.update(tuple(head))
         _held[self.query, number] = (head, bucket)
         if len(_held) > limits.STREAM_BUCKETS_HELD:
             _held.popitem(last=False)
@@ -276,10 +238,10 @@ class KeptBuckets:
             # That micro-batch failed.
             before = None
         same = before is not None and before.nonce == head.nonce
-        log = list(self.store.log()) if head.log and not same else []
+        log = _blobs(self._log) if head.log and not same else []
         lacking = None if before is None else _lacking(before, head, log)
         if before is None or bucket is None or lacking is None:
-            before, lacking, bucket = None, log, _restored(self.work, self.store, head)
+            before, lacking, bucket = None, log, self._restored(head)
         if lacking:
             bucket.add(lacking, _ALL)
         if before is None or lacking or before.watermark < head.watermark:
@@ -296,19 +258,25 @@ class KeptBuckets:
         nonce = _next_nonce(nonce, blob)
         log += len(blob) + _ENTRY_BYTES
         if log <= max(limits.STREAM_LOG_RATIO * snapshot, limits.STREAM_LOG_BYTES):
-            self.store.append(blob)
+            self._log.appendValue((blob,))
             return nonce, snapshot, log
         data = bucket.snapshot()
-        step = limits.STREAM_CHUNK_BYTES
-        self.store.replace([data[at : at + step] for at in range(0, len(data), step)])
+        self._snapshot.clear()
+        # One call for each chunk: a call is a message, and Spark bounds its size.
+        for at in range(0, len(data), limits.STREAM_CHUNK_BYTES):
+            self._snapshot.appendValue((data[at : at + limits.STREAM_CHUNK_BYTES],))
+        self._log.clear()
         return nonce, len(data), 0
 
+    def _restored(self, head: StateHead) -> Bucket:
+        try:
+            return Bucket(self.work, b"".join(_blobs(self._snapshot)) if head.snapshot else None)
+        except SnapshotError as error:
+            raise SnapshotError(f"cannot read the state in the checkpoint ({error}): {_REMEDY}") from error
 
-def _restored(work: StreamWork, store: BucketStore, head: StateHead) -> Bucket:
-    try:
-        return Bucket(work, b"".join(store.chunks()) if head.snapshot else None)
-    except SnapshotError as error:
-        raise SnapshotError(f"cannot read the state in the checkpoint ({error}): {_REMEDY}") from error
+
+def _blobs(state: ListState) -> list[bytes]:
+    return [bytes(row[0]) for row in state.get()]
 
 
 def _lacking(before: StateHead, head: StateHead, log: list[bytes]) -> list[bytes] | None:
