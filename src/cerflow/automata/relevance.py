@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from cerflow.automata.model.clock import has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
+from cerflow.base.graphs import gathered
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import walk
@@ -87,12 +88,12 @@ def _by_type(tests: Sequence[Condition]) -> Condition:
 
     So the type of an event is tested once, and conditions that it rules out disappear.
     """
-    asking: dict[str, list[Condition]] = {}
-    for test in tests:
-        for name in dict.fromkeys(
-            name for leaf in propositions.leaves_of(test) if (name := _type_of(leaf)) is not None
-        ):
-            asking.setdefault(name, []).append(test)
+    asking = gathered(
+        (name, test)
+        for test in tests
+        for name in dict.fromkeys(map(_type_of, propositions.leaves_of(test)))
+        if name is not None
+    )
     # The condition of a test on events of a type that it does not mention.
     elsewhere = {test: rest for test in tests if (rest := _of_type(test, None)) != FALSE}
     others = propositions.simplified(Or, list(elsewhere.values()))

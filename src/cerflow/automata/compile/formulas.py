@@ -22,6 +22,7 @@ from cerflow.automata.model.fragment import Fragment, RegisterFile, atom, iterat
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import gathered
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
@@ -137,10 +138,7 @@ class _FormulaCompiler:
         self.registers = RegisterFile()
         self.mentioned = relation_names(formula) | _named_labels(formula) | named
         # The labels that each formula has to resolve: those it binds for filters below it.
-        self.binds: dict[int, set[str]] = {}
-        for bindings in self.scopes.outer.values():
-            for label, scope in bindings.items():
-                self.binds.setdefault(scope, set()).add(label)
+        self.binds = gathered({(scope, label) for one in self.scopes.outer.values() for label, scope in one.items()})
 
     def run(self) -> Fragment:
         def visit(index: int, current: f.Formula, below: list[Fragment]) -> Fragment:

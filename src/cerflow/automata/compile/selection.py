@@ -18,7 +18,7 @@ from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.automata.optimise.ambiguity import enlarged
 from cerflow.automata.optimise.detection import Simulation
-from cerflow.automata.optimise.simplify import simplify
+from cerflow.automata.optimise.simplify import simplify, with_other_transitions
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import gathered, reached_along
@@ -59,9 +59,7 @@ def next_of_each_start(transducer: Transducer) -> Transducer:
 def with_few_tests(transducer: Transducer) -> Transducer:
     """The same with as few tests as possible: sets of runs divide events into more cases than matter."""
     while len(together := _together(transducer.transitions)) < len(transducer.transitions):
-        transducer = simplify(
-            Fragment.of(transducer, together), transducer.registers, transducer.window, transducer.mentioned
-        )
+        transducer = with_other_transitions(transducer, together)
     return transducer
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from cerflow.automata.compile.conditions import accumulation_for, several
 from cerflow.automata.model.fragment import Fragment, RegisterFile, explored, track
@@ -23,7 +24,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import gathered, reached_along
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.language.node import Node, rebuild, walk, with_children
+from cerflow.language.node import Node, rebuild, walk, walk_into, with_children
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
 
@@ -161,18 +162,14 @@ def _greatest_known(atom: c.Condition, registers: RegisterFile) -> list[c.Condit
 
     A register with a collection is a part of its own: the atom holds for each of its rows. Bare literals stay in place.
     """
-    found: dict[c.Condition | c.Expression, None] = {}
-    stack: list[Node] = [atom]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, Of | c.Literal):
-            continue
-        if isinstance(current, Stored) or not any(isinstance(u, Of) or _ranges(u, registers) for u in leaves(current)):
-            assert isinstance(current, c.Condition | c.Expression)
-            found[current] = None
-        else:
-            stack.extend(reversed(current.children))
-    return list(found)
+
+    def known(current: Node) -> bool:
+        ranging = (isinstance(leaf, Of) or _ranges(leaf, registers) for leaf in leaves(current))
+        return isinstance(current, Stored) or not any(ranging)
+
+    parts = walk_into(atom, lambda current: not (known(current) or isinstance(current, Of)))
+    found = (part for part in parts if known(part) and not isinstance(part, c.Literal))
+    return list(dict.fromkeys(cast(c.Condition | c.Expression, part) for part in found))
 
 
 def _ranges(leaf: c.Expression, registers: RegisterFile) -> bool:

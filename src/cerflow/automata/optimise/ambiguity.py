@@ -10,7 +10,7 @@ from itertools import product
 from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Transducer, Transition, asks_all_rows
 from cerflow.base import limits
-from cerflow.base.graphs import visited
+from cerflow.base.graphs import gathered, visited
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts
@@ -35,9 +35,7 @@ def ambiguous(transducer: Transducer) -> bool:
 
 
 def _searched(transducer: Transducer) -> bool:
-    leaving: list[dict[frozenset[str], list[Transition]]] = [{} for _ in range(transducer.states)]
-    for t in transducer.transitions:
-        leaving[t.source].setdefault(t.labels, []).append(t)
+    leaving = [gathered((t.labels, t) for t in transitions) for transitions in transducer.leaving()]
     compatible: dict[tuple[int, int, int], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}
     register = transducer.registers.__getitem__

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice, permutations
 
-from cerflow.automata.model.fragment import Fragment
 from cerflow.automata.model.transducer import HIDDEN_LABEL, Accumulation, Transducer, Transition, Write, registers_read
 from cerflow.automata.optimise.covering import Field, Relation, covering_relations
-from cerflow.automata.optimise.simplify import simplify
+from cerflow.automata.optimise.simplify import with_other_transitions
 from cerflow.base import limits
 from cerflow.base.graphs import reached_along, visited
 from cerflow.base.operators import Operator
@@ -34,7 +33,7 @@ def for_detection(transducer: Transducer) -> Transducer:
         )
         for t in transducer.transitions
     ]
-    return _without_little_brothers(_simplified(transducer, transducer.initial, marked))
+    return _without_little_brothers(with_other_transitions(transducer, marked))
 
 
 def begun(transducer: Transducer) -> frozenset[int]:
@@ -78,11 +77,6 @@ def best_values(transducer: Transducer) -> tuple[Mapping[Field, Relation], ...]:
     return tuple({} if Operator.EQ in found.values() else found for found in relations)
 
 
-def _simplified(transducer: Transducer, initial: frozenset[int], transitions: list[Transition]) -> Transducer:
-    fragment = Fragment(transducer.states, set(initial), set(transducer.final), transitions)
-    return simplify(fragment, transducer.registers, transducer.window, transducer.mentioned)
-
-
 def _without_little_brothers(transducer: Transducer) -> Transducer:
     """The transducer without transitions and initial states that another one makes unnecessary."""
     simulation = Simulation(transducer)
@@ -99,7 +93,7 @@ def _without_little_brothers(transducer: Transducer) -> Transducer:
     for p in list(initial):
         if any(q != p and simulation.holds(q, p) for q in initial):
             initial.remove(p)
-    return _simplified(transducer, frozenset(initial), kept)
+    return with_other_transitions(transducer, kept, initial)
 
 
 class Simulation:

@@ -44,6 +44,8 @@ class _Content:
 
 #: For each live register of an entered state, its content.
 _Contents = dict[int, _Content]
+#: The contents in each state that is entered.
+_Members = dict[int, _Contents]
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,6 @@ class _Candidate:
     transition: Transition
     copies: _Copies
     guard: Sequence[Condition]
-
-
-@dataclass
-class _Successors:
-    """The successors of a set with one event and one output."""
-
-    members: dict[int, _Contents]
-    detects: bool
 
 
 def determinized_on_outputs(transducer: Transducer) -> Transducer | None:
@@ -105,7 +99,7 @@ class _Determinization:
         given = self._given
         if any(self._live[q] or q not in given.skipping for q in given.initial):
             raise _UnboundedError
-        self._enter(_Successors({q: {} for q in given.initial}, detects=False))
+        self._enter({q: {} for q in given.initial})
         while self._pending:
             current = self._pending.pop()
             leaving = gathered(
@@ -164,11 +158,11 @@ class _Determinization:
                 return
         for literals, held in self._divided(current, common, candidates):
             if held or not labels:
-                staying = {q: {r: _Content(copy) for r, copy in copies.items()} for q, copies in stay.items()}
-                outcome = _Successors(staying, detects=False)
+                after = {q: {r: _Content(copy) for r, copy in copies.items()} for q, copies in stay.items()}
                 for candidate in held:
-                    self._go(outcome, candidate)
-                self._add(current, literals, labels, outcome)
+                    self._go(after, candidate)
+                detects = any(candidate.transition.target in self._given.final for candidate in held)
+                self._add(current, literals, labels, after, detects)
 
     def _adds_nothing(self, candidate: _Candidate, stay: Mapping[int, _Copies]) -> bool:
         """Whether a run only gets to a state where another one stays."""
@@ -212,15 +206,13 @@ class _Determinization:
         registers = list(self._numbers)
         return asks_all_rows(condition, lambda number: self._given.registers[registers[number][0]])
 
-    def _go(self, outcome: _Successors, candidate: _Candidate) -> None:
+    def _go(self, after: _Members, candidate: _Candidate) -> None:
         """Add the successor by a transition."""
         target = candidate.transition.target
-        outcome.detects = outcome.detects or target in self._given.final
-        if not self._leaving[target]:
-            return
-        contents = self._contents(candidate)
-        known = outcome.members.get(target, contents)
-        outcome.members[target] = contents if known == contents else self._better(known, contents)
+        if self._leaving[target]:
+            contents = self._contents(candidate)
+            known = after.get(target, contents)
+            after[target] = contents if known == contents else self._better(known, contents)
 
     def _better(self, one: _Contents, other: _Contents) -> _Contents:
         """The content of a state that allows more: a window that has begun later."""
@@ -234,9 +226,9 @@ class _Determinization:
         window = self._given.registers[register].window
         return window is not None and content == _Content(None, (((Measure(window),), ()),))
 
-    def _enter(self, outcome: _Successors) -> tuple[_Set, dict[tuple[int, _Content], int]]:
+    def _enter(self, after: _Members) -> tuple[_Set, dict[tuple[int, _Content], int]]:
         """The set after an event, and the copy that takes each content."""
-        members = {q: outcome.members[q] for q in sorted(outcome.members)}
+        members = dict(sorted(after.items()))
         order: dict[int, dict[_Content, int]] = {}
         for contents in members.values():
             for register, content in contents.items():
@@ -266,13 +258,15 @@ class _Determinization:
             ):
                 raise _UnboundedError
 
-    def _add(self, current: _Set, literals: Sequence[Condition], labels: _Labels, outcome: _Successors) -> None:
-        """Add the transitions to an outcome; -1 is the state in which matches end."""
+    def _add(
+        self, current: _Set, literals: Sequence[Condition], labels: _Labels, after: _Members, detects: bool
+    ) -> None:
+        """Add the transitions to the successors with one event; -1 is the state in which matches end."""
         whole = Transition(current.number, -1, labels=labels).guarded(literals)
-        if outcome.detects:
+        if detects:
             self._transitions.append(whole)
-        if outcome.members:
-            target, copies = self._enter(outcome)
+        if after:
+            target, copies = self._enter(after)
             writes = [write for (r, c), copy in copies.items() for write in self._writes(r, c, copy)]
             self._transitions.append(replace(whole, target=target.number, writes=tuple(writes)))
         if len(self._transitions) > limits.OUTPUT_TRANSITIONS:

@@ -32,6 +32,15 @@ def simplify(
     return _use_few_registers(_merge(_share_registers(current)))
 
 
+def with_other_transitions(
+    transducer: Transducer, transitions: Iterable[Transition], initial: Iterable[int] | None = None
+) -> Transducer:
+    """The transducer with other transitions, and perhaps other initial states, made as small as possible."""
+    fragment = Fragment.of(transducer, transitions)
+    fragment.initial = fragment.initial if initial is None else set(initial)
+    return simplify(fragment, transducer.registers, transducer.window, transducer.mentioned)
+
+
 def _beginning_together(fragment: Fragment) -> Fragment:
     """Merge initial states in which runs only wait, for the same events: an OR of many operands begins in one state."""
     entered = {t.target for t in fragment.transitions if not t.stays}
@@ -140,10 +149,8 @@ def _bisimulation(transducer: Transducer) -> list[int]:
 
 def _share_registers(transducer: Transducer) -> Transducer:
     """Use one register for all that are always written together with the same values."""
-    written: dict[int, list[tuple[object, ...]]] = {}
-    for k, t in enumerate(transducer.transitions):
-        for write in t.writes:
-            written.setdefault(write.register, []).append((k, write.row, write.fresh, write.where))
+    transitions = enumerate(transducer.transitions)
+    written = gathered((w.register, (k, w.row, w.fresh, w.where)) for k, t in transitions for w in t.writes)
     first: dict[object, int] = {}
     same: dict[int, int] = {}
     for register, writes in sorted(written.items()):

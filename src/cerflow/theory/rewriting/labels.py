@@ -200,7 +200,7 @@ def refuse_outer_labels(formula: f.Formula, scopes: Scopes, names: frozenset[str
 
 
 #: Renamings around a formula, the innermost first.
-_Renamings = tuple[tuple[str, str], ...]
+_Renamings = tuple[f.Rename, ...]
 _NO_RENAMINGS: _Renamings = ()
 
 
@@ -286,11 +286,12 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     scopes = resolve(formula)
     renamings = [n for n in walk(formula) if isinstance(n, f.Rename)]
     refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
+    fresh = FreshNames(formula)
     stay: set[int] = set()
 
     def enter(index: int, current: f.Formula, here: _Renamings) -> _Renamings:
         if isinstance(current, f.Rename):
-            return here if current.old == current.new else ((current.old, current.new), *here)
+            return here if current.old == current.new else (current, *here)
         passes = not isinstance(current, f.Filter) or _passes(current, scopes.labels[index], here)
         if passes and not isinstance(current, f.SingleEvent) and not stops_labels(current):
             return here
@@ -300,9 +301,12 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     around = handed_down(formula, _NO_RENAMINGS, enter)
 
     def change(index: int, current: Node) -> Node:
+        if index in stay and isinstance(current, f.EventType):
+            new = _final(current.name, around[index])
+            return current if new == current.name else f.Rename(current, current.name, new)
         if index in stay:
-            assert isinstance(current, f.Formula)
-            return _renamed(current, around[index], scopes.labels[index])
+            # Without renamings of labels that the formula does not give.
+            return _applied(cast(f.Formula, current), around[index], scopes.labels[index], fresh, frozenset())
         if isinstance(current, f.Rename):
             return current.operand
         return with_own_labels(current, lambda name: _final(name, around[index])) if index in around else current
@@ -310,34 +314,21 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     return _checked(formula, scopes, transformed(formula, change))
 
 
-def _final(name: str, renamings: Sequence[tuple[str, str]]) -> str:
-    for old, new in renamings:
-        name = new if name == old else name
+def _final(name: str, renamings: _Renamings) -> str:
+    for renaming in renamings:
+        name = renaming.new if name == renaming.old else name
     return name
 
 
-def _passes(current: f.Filter, operand: Labels, renamings: Sequence[tuple[str, str]]) -> bool:
+def _passes(current: f.Filter, operand: Labels, renamings: _Renamings) -> bool:
     """Whether after the renamings the names of a condition mean the same events as before."""
     possible = set(operand.assigned)
     if operand.wildcard:
-        possible.update(name for pair in renamings for name in pair)
+        possible.update(name for renaming in renamings for name in (renaming.old, renaming.new))
     own = condition_labels(current.condition).keys()
     return not any(
         other != name and _final(other, renamings) == _final(name, renamings) for name in own for other in possible
     )
-
-
-def _renamed(formula: f.Formula, renamings: Sequence[tuple[str, str]], labels: Labels) -> f.Formula:
-    """The formula renamed, without renamings of labels that it does not give."""
-    if isinstance(formula, f.EventType):
-        new = _final(formula.name, renamings)
-        return formula if new == formula.name else f.Rename(formula, formula.name, new)
-    assigned = set(labels.assigned)
-    for old, new in renamings:
-        if old in assigned or labels.by_type(old):
-            formula = f.Rename(formula, old, new)
-            assigned = (assigned - {old}) | {new}
-    return formula
 
 
 def with_labels_replaced(formula: f.Formula, names: Mapping[str, str]) -> f.Formula:

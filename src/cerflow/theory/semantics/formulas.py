@@ -21,14 +21,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from itertools import product
 
 from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream, support
-from cerflow.base.graphs import answered, reached
+from cerflow.base.graphs import answered, gathered
 from cerflow.language import formula as f
-from cerflow.language.automaton import AutomatonFormula, AutomatonStep, Satisfied, State, StreamTest, TypeTest
+from cerflow.language.automaton import AutomatonFormula, Satisfied, State, StreamTest, TypeTest, closed
 from cerflow.language.builder.given import FormulaGiven, formula_tree
 from cerflow.language.condition import Condition, Constant
 from cerflow.language.node import Node, transform
 from cerflow.language.sremo import Regular
-from cerflow.logic.analysis.scopes import occurrences, resolve
+from cerflow.logic.analysis.scopes import occurrences, of_operands, resolve
 from cerflow.theory.semantics.complex_events import Clock, Moment, at_event, deadline_of, kept_by, within
 from cerflow.theory.semantics.conditions import names_event, satisfies, satisfies_with_registers
 from cerflow.theory.semantics.sremo import SremoDenotation
@@ -70,15 +70,12 @@ class Denotation:
         self._expressions: dict[int, SremoDenotation] = {}
         outer = resolve(formula).outer
         #: The labels that filters at an occurrence, and those at or below it, need from above, with their binders.
-        self._own_needs = {k: {(b, label) for label, b in outer.get(k, {}).items()} for k in self._places}
-        self._needs: dict[int, set[tuple[int, str]]] = {}
-        for k, place in self._places.items():
-            needed = self._own_needs[k].union(*(self._needs[part] for part in place.operands))
-            self._needs[k] = {need for need in needed if need[0] != k}
-        #: The labels that each occurrence binds for filters below it.
-        self._binds: dict[int, set[str]] = {k: set() for k in self._places}
-        for binder, label in set[tuple[int, str]]().union(*self._own_needs.values()):
-            self._binds[binder].add(label)
+        own = self._own_needs = {k: {(b, label) for label, b in outer.get(k, {}).items()} for k in self._places}
+        self._needs: dict[int, set[tuple[int, str]]] = of_operands(
+            self._places, lambda k, _, below: {need for need in own[k].union(*below) if need[0] != k}
+        )
+        #: The labels that each occurrence binds for filters below it, if any.
+        self._binds = gathered(set[tuple[int, str]]().union(*own.values()))
 
     def __call__(self, i: int, j: int) -> frozenset[ComplexEvent]:
         """``⟦φ⟧(i, j)``."""
@@ -91,7 +88,7 @@ class Denotation:
     def _rule(self, question: _Question) -> _Rule:
         """The rule for an occurrence; if it binds labels, for every guess of their positions."""
         k, i, j, environment = question
-        labels = sorted(self._binds[k])
+        labels = sorted(self._binds.get(k, ()))
         found: set[tuple[ComplexEvent, Moment]] = set()
         for guess in product(range(i, j + 1), repeat=len(labels)):
             guessed = dict(zip(labels, guess))
@@ -320,11 +317,11 @@ def automaton_matches(
 ) -> frozenset[tuple[ComplexEvent, Moment]]:
     """The complex events of the runs that read S[i…j], or a suffix of it, and end in a final state."""
     leaving = automaton.leaving()
-    begun: set[_Run] = {(state, frozenset(), frozenset(), False) for state in automaton.starts}
-    runs = _with_epsilon(leaving, set(begun))
+    begun: set[_Run] = {(state, frozenset(), frozenset(), False) for state in closed(automaton.starts, leaving)}
+    runs = begun
     for position in range(i, j + 1):
         if automaton.anywhere:
-            runs |= _with_epsilon(leaving, set(begun))
+            runs = runs | begun
         after: set[_Run] = set()
         for state, contents, labelled, _ in runs:
             held = {register: events[place] for register, place in contents}
@@ -335,19 +332,14 @@ def automaton_matches(
                 kept = frozenset(pair for pair in contents if pair[0] not in step.writes)
                 written = kept | {(register, position) for register in step.writes}
                 given = labelled | {(label, position) for label in step.output}
-                after.add((step.target, written, given, bool(step.output)))
-        runs = _with_epsilon(leaving, after)
+                after.update((q, written, given, bool(step.output)) for q in closed((step.target,), leaving))
+        runs = after
     now = at_event(events[j])
     return frozenset(
         (labelled, now)
         for state, _, labelled, marked in runs
         if state in automaton.finals and (marked or not automaton.ends_marked)
     )
-
-
-def _with_epsilon(leaving: Mapping[State, Sequence[AutomatonStep]], runs: set[_Run]) -> set[_Run]:
-    """Also the runs that take ε-transitions from there."""
-    return set(reached(runs, lambda r: [(s.target, *r[1:]) for s in leaving.get(r[0], ()) if s.condition is None]))
 
 
 def _holds(condition: Condition, event: Event, held: Mapping[str, Event]) -> bool:

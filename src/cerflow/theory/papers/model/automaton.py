@@ -70,8 +70,13 @@ class TransitionLike:
 
     @classmethod
     def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
-        """The transition of this model; what the model does not have is left out."""
+        """The transition of this model; what the model does not have is left out.
+
+        The registers that the condition reads are the parameters and the selection of an RMA's.
+        """
+        reads = register_selection(condition) if isinstance(condition, Condition) else ()
         parts = {"condition": condition, "output": output, "labels": output, "marks": bool(output), "writes": writes}
+        parts |= {"formula": condition, "parameters": reads, "selection": reads}
         return cls(source=source, target=target, **{f.name: parts[f.name] for f in fields(cls) if f.name in parts})
 
     @property

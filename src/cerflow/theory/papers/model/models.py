@@ -126,13 +126,6 @@ class MatchTransition(TransitionLike):
                 if parameter not in self.parameters:
                     raise faults.RegisterSelectionError(f"the formula uses {parameter}, which is not a parameter")
 
-    @classmethod
-    def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
-        """A transition of which the registers that the condition reads are the parameters and the selection."""
-        reads = () if condition is None else register_selection(condition)
-        parts = {"formula": condition, "parameters": reads, "selection": reads, "writes": writes, "output": output}
-        return cls(source=source, target=target, **parts)
-
     @property
     def condition(self) -> Condition | None:
         """The formula applied to its register selection."""

@@ -15,6 +15,7 @@ from functools import reduce
 from itertools import product
 
 from cerflow.base.errors import Span, UnsupportedQueryError
+from cerflow.base.graphs import gathered
 from cerflow.base.operators import Operator
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
@@ -138,10 +139,7 @@ class Bringing:
 
     def _merged(self, alternatives: Iterable[_Alternative], around: f.Formula | None = None) -> list[_Alternative]:
         """The alternatives, with those that wait for the same conditions joined by OR."""
-        groups: dict[frozenset[_Waiting], list[_Alternative]] = {}
-        for a in alternatives:
-            groups.setdefault(a.constant, []).append(a)
-        return [_either(members, around) for members in groups.values()]
+        return [_either(members, around) for members in gathered((a.constant, a) for a in alternatives).values()]
 
     def _sequence(self, current: f.Sequence, left: list[_Alternative], right: list[_Alternative]) -> list[_Alternative]:
         _check(sum(a.size + b.size for a in left for b in right), left, right, current.span)
