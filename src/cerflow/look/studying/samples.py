@@ -21,7 +21,7 @@ import pyarrow as pa
 from cerflow.api.query import Query
 from cerflow.api.reference import stream_of
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
-from cerflow.automata.model.clock import PAUSE, TICK, deadlines_of, has_ticks, opened_by, windows_before_ticks
+from cerflow.automata.model.clock import PAUSE, TICK, opened_by, windows_before_ticks
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.event_tables import to_table
@@ -33,7 +33,7 @@ from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import valid_in_order
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.stopping import look
-from cerflow.language.formula import AttributeWindow
+from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.select import Select
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.look.studying.wording import Time, time_of
@@ -213,117 +213,106 @@ class StudiedMoments:
 
 def moments(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> StudiedMoments:
     """The events and deadlines of each substream, with their times."""
-    events = sample.events
-    if not has_ticks(transducer):
-        own = {event.position: (key, place) for key, part in parts.items() for place, event in enumerate(part.events)}
-        return StudiedMoments(parts, [[own[e.position]] if e.position in own else [] for e in events], {})
-    return _Weaving(transducer, sample, parts).whole()
+    events, by_events = sample.events, len(sample.events) - sample.clocked
+    deadlines = _deadlines(transducer, sample, parts)
+    woven: dict[Key, list[Event]] = {key: [] for key in parts}
+    begun: dict[tuple[Key, int], tuple[int, ...]] = {}
+    by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
+    read: list[list[tuple[Key, int]]] = []
+    own = {event.position: (key, event) for key, part in parts.items() for event in part.events}
+
+    def added(key: Key, thing: Event) -> tuple[Key, int]:
+        woven[key].append(thing)
+        return key, len(woven[key]) - 1
+
+    def nothing(type: str, time: Time, position: int) -> Event:
+        moment = time_of(time, events)
+        return Event(position, type, time, {}, None, moment if isinstance(moment, datetime.datetime) else None)
+
+    def passed(late: _Late, time: Time, position: int, mine: Key | None = None) -> list[tuple[Key, int]]:
+        """A tick for each deadline, and a pause after those of each key, unless an event of its own follows."""
+        now: list[tuple[Key, int]] = []
+        for key, positions in late.items():
+            for deadline in sorted(positions):
+                now.append(added(key, nothing(TICK.type, deadline, _NOWHERE)))
+                begun[now[-1]] = tuple(positions[deadline])
+            if key != mine:
+                now.append(added(key, nothing(PAUSE.type, time, position)))
+        return now
+
+    def shown_by_clock(late: _Late) -> list[list[tuple[Key, int]]]:
+        """The moments, one for each deadline, that the clock shows."""
+        times = sorted({time for positions in late.values() for time in positions})
+        return [
+            passed({key: {time: found[time]} for key, found in late.items() if time in found}, time, _NOWHERE)
+            for time in times
+        ]
+
+    for n, event in enumerate(events):
+        look()
+        late = deadlines.by_place.get(n, {})
+        if n >= by_events:
+            by_clock[n], late = shown_by_clock(late), {}
+        mine, read_as = own.get(event.position, (None, event))
+        now = passed(late, event.time, event.position, mine)
+        if mine is not None:
+            if deadlines.attribute is not None:
+                now.append(added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
+                begun[now[-1]] = tuple(deadlines.at_values.get(event.position, ()))
+            now.append(added(mine, read_as))
+        read.append(now)
+    by_clock[len(events)] = shown_by_clock(deadlines.by_place.get(len(events), {}))
+    unit = events.microseconds_per_tick
+    whole = {key: Substream(key, Stream(things, unit)) for key, things in woven.items()}
+    return StudiedMoments(whole, read, begun, by_clock, deadlines.attribute)
 
 
-class _Weaving:
-    def __init__(self, transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> None:
-        self._events = sample.events
-        self._parts = parts
-        self._until = sample.clock
-        self._by_events = len(sample.events) - sample.clocked
-        self._woven: dict[Key, list[Event]] = {key: [] for key in parts}
-        self._begun: dict[tuple[Key, int], tuple[int, ...]] = {}
-        # Any event may reach a deadline at a value of an attribute.
-        self._at_values = [w for w in windows_before_ticks(transducer) if isinstance(w, AttributeWindow)]
-        self._passed = {key: self._deadlines(transducer, part) for key, part in parts.items()}
-        self._reached = {key: self._reached_values(transducer, part) for key, part in parts.items()}
+#: Deadlines in time, by key, with the positions of the events that opened them.
+_Late = Mapping[Key, Mapping[Time, list[int]]]
 
-    def _deadlines(self, transducer: Transducer, part: Substream) -> dict[int, dict[Time, list[int]]]:
-        """The deadlines that events of a substream may open, by the index of the first event that they lie before.
 
-        The deadlines are times, with the positions of the events.
-        """
-        windows = deadlines_of(transducer)
+@dataclass
+class _DeadlinesBegun:
+    """The deadlines that events may open, in time by the index of the first event that they lie before.
+
+    ``at_values`` are the positions of the events whose deadlines at values of an ``attribute`` an event is the first to
+    reach, by its position.
+    """
+
+    attribute: str | None = None
+    by_place: dict[int, dict[Key, dict[Time, list[int]]]] = field(default_factory=dict)
+    at_values: dict[int, list[int]] = field(default_factory=dict)
+
+
+def _deadlines(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> _DeadlinesBegun:
+    windows = tuple(windows_before_ticks(transducer))
+    found = _DeadlinesBegun(next((w.attribute for w in windows if isinstance(w, AttributeWindow)), None))
+    if not windows:
+        return found
+    events, until = sample.events, sample.clock
+    times = [event.time for event in events]
+    opening = [(t, numbers) for t in transducer.transitions if (numbers := opened_by(t, windows))]
+    for part in parts.values():
         reader = RunReader(transducer, part.events)
-        times = [event.time for event in self._events]
-        opening = [(t, opened) for t in transducer.transitions if (opened := opened_by(t, windows))]
-        found: dict[int, dict[Time, list[int]]] = {}
+        waiting: dict[int, list[tuple[int | float, int]]] = {}
         for place, event in enumerate(part.events):
             look()
-            for k in sorted(set().union(*(opened for t, opened in opening if reader.passes(t, place)))):
-                size = self._events.ticks(windows[k].microseconds)
-                time = event.time + size
-                shown = bisect_left(times, time)
-                if shown == len(times) and (self._until is None or time > self._until):
-                    continue
-                while not time - event.time >= size:  # a sum of floats may be too small
-                    time = math.nextafter(time, math.inf)
-                found.setdefault(shown, {}).setdefault(time, []).append(event.position)
-        return found
-
-    def _reached_values(self, transducer: Transducer, part: Substream) -> dict[int, list[int]]:
-        """The positions of the events whose deadlines at values an event is the first to reach, by its position."""
-        reader = RunReader(transducer, part.events)
-        found: dict[int, list[int]] = {}
-        for window in self._at_values:
-            opening = [t for t in transducer.transitions if opened_by(t, (window,))]
-            open_: list[tuple[int | float, int]] = []
-            for place, event in enumerate(part.events):
-                look()
-                value = reader.measure(window, place)
-                while value is not None and open_ and not value - open_[0][0] < window.size:
-                    found.setdefault(event.position, []).append(heappop(open_)[1])
-                if value is not None and any(reader.passes(t, place) for t in opening):
-                    heappush(open_, (value, event.position))
-        return found
-
-    def whole(self) -> StudiedMoments:
-        read: list[list[tuple[Key, int]]] = []
-        own = {event.position: (key, event) for key, part in self._parts.items() for event in part.events}
-        by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
-        for n, event in enumerate(self._events):
-            look()
-            if n >= self._by_events:
-                by_clock[n] = self._by_clock(n)
-            now: list[tuple[Key, int]] = []
-            mine, read_as = own.get(event.position, (None, event))
-            for key, passed in self._passed.items():
-                if n in passed and n < self._by_events:
-                    now += self._ticks(key, passed[n])
-                    if key != mine:
-                        now.append(self._added(key, self._nothing(PAUSE.type, event.time, event.position)))
-            if mine is not None:
-                if self._at_values:
-                    now.append(self._added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
-                    self._begun[now[-1]] = tuple(self._reached[mine].get(event.position, ()))
-                now.append(self._added(mine, read_as))
-            read.append(now)
-        by_clock[len(read)] = self._by_clock(len(read))
-        unit = self._events.microseconds_per_tick
-        parts = {key: Substream(key, Stream(woven, unit)) for key, woven in self._woven.items()}
-        attribute = self._at_values[0].attribute if self._at_values else None
-        return StudiedMoments(parts, read, self._begun, by_clock, attribute)
-
-    def _by_clock(self, n: int) -> list[list[tuple[Key, int]]]:
-        """The moments, one for each deadline, that the clock shows before event n."""
-        late = {key: passed.get(n, {}) for key, passed in self._passed.items()}
-        read = []
-        for time in sorted({time for passed in late.values() for time in passed}):
-            now: list[tuple[Key, int]] = []
-            for key, passed in late.items():
-                if time in passed:
-                    now += self._ticks(key, {time: passed[time]})
-                    now.append(self._added(key, self._nothing(PAUSE.type, time, _NOWHERE)))
-            read.append(now)
-        return read
-
-    def _ticks(self, key: Key, passed: Mapping[Time, list[int]]) -> list[tuple[Key, int]]:
-        found = []
-        for time in sorted(passed):
-            found.append(self._added(key, self._nothing(TICK.type, time, _NOWHERE)))
-            self._begun[found[-1]] = tuple(passed[time])
-        return found
-
-    def _nothing(self, type: str, time: Time, position: int) -> Event:
-        moment = time_of(time, self._events)
-        moment = moment if isinstance(moment, datetime.datetime) else None
-        return Event(position, type, time, {}, None, moment)
-
-    def _added(self, key: Key, thing: Event) -> tuple[Key, int]:
-        self._woven[key].append(thing)
-        return key, len(self._woven[key]) - 1
+            opened = set().union(*(numbers for t, numbers in opening if reader.passes(t, place)))
+            for k, window in enumerate(windows):
+                if isinstance(window, AttributeWindow):
+                    value, open_ = reader.measure(window, place), waiting.setdefault(k, [])
+                    while value is not None and open_ and not value - open_[0][0] < window.size:
+                        found.at_values.setdefault(event.position, []).append(heappop(open_)[1])
+                    if value is not None and k in opened:
+                        heappush(open_, (value, event.position))
+                elif isinstance(window, DurationWindow) and k in opened:
+                    size = events.ticks(window.microseconds)
+                    time = event.time + size
+                    shown = bisect_left(times, time)
+                    if shown == len(times) and (until is None or time > until):
+                        continue
+                    while not time - event.time >= size:  # a sum of floats may be too small
+                        time = math.nextafter(time, math.inf)
+                    passed = found.by_place.setdefault(shown, {}).setdefault(part.key, {})
+                    passed.setdefault(time, []).append(event.position)
+    return found
