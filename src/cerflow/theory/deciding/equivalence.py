@@ -72,37 +72,35 @@ def compare_transducers(
 
     ``roots`` are the conditions that they were made of.
     """
-    budget, spaces = asked.get("budget") or Budget(), event_spaces_of(roots, asked.get("schema"))
-    one_sided, replay = asked.get("one_sided", False), asked.get("replay")
-    try:
-        left, right = FiniteMemory(first, budget), FiniteMemory(second, budget)
-    except UnboundedMemoryError as error:
-        return _by_solver(error, (first, second), one_sided, spaces, replay, budget)
-    algebras = [EventMinterms(space, first.mentioned, budget) for space in spaces]
-    return _searched(algebras, partial(_difference, left, right, one_sided), replay)
+    return _decided((first, second), roots, **asked)
 
 
 def shortest_match(
     formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None, replay: Replay | None = None
 ) -> Answer:
-    """Whether a formula has a match in any stream; raises as `find_difference` does.
-
-    Conditions that relate events only take matches away: a formula without matches has none with them either.
-    """
-    budget = budget or Budget()
+    """Whether a formula has a match in any stream; raises as `find_difference` does."""
     _refuse_deadlines(formula)
-    transducer = compile_formula(formula)
-    spaces = event_spaces_of((formula,), schema)
-    algebras = [EventMinterms(space, transducer.mentioned, budget) for space in spaces]
+    return _decided((compile_formula(formula),), (formula,), schema=schema, budget=budget, replay=replay)
+
+
+def _decided(transducers: Sequence[Transducer], roots: Sequence[Node], **asked: Unpack[ComparisonOptions]) -> Answer:
+    """The answer about two transducers, or whether a single one has a match."""
+    budget, spaces = asked.get("budget") or Budget(), event_spaces_of(roots, asked.get("schema"))
+    one_sided, replay = asked.get("one_sided", False), asked.get("replay")
+    algebras = [EventMinterms(space, transducers[0].mentioned, budget) for space in spaces]
+    single = len(transducers) == 1
     try:
-        runs = FiniteMemory(transducer, budget)
+        runs = [FiniteMemory(transducer, budget) for transducer in transducers]
     except UnboundedMemoryError as error:
-        plain = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducer.transitions)
-        freed = FiniteMemory(replace(transducer, transitions=plain, registers=(), window=None), budget)
-        if all(_match(freed, algebra, True) is None for algebra in algebras):
-            return Answer(False)
-        return _by_solver(error, (transducer,), False, spaces, replay, budget)
-    return _searched(algebras, partial(_match, runs), replay)
+        # Conditions that relate events only take matches away: a formula without matches has none with them either.
+        if single:
+            plain = tuple(Transition(t.source, t.target, t.test, (), t.labels) for t in transducers[0].transitions)
+            freed = FiniteMemory(replace(transducers[0], transitions=plain, registers=(), window=None), budget)
+            if all(_match(freed, algebra, True) is None for algebra in algebras):
+                return Answer(False)
+        return _by_solver(error, transducers, one_sided, spaces, replay, budget)
+    search = partial(_match, runs[0]) if single else partial(_difference, runs[0], runs[1], one_sided)
+    return _searched(algebras, search, replay)
 
 
 def _refuse_deadlines(*formulas: Formula) -> None:

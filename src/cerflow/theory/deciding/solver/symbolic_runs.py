@@ -32,7 +32,7 @@ from cerflow.theory.deciding.event_spaces import expressions_of
 from cerflow.theory.deciding.finite_memory import Labels
 from cerflow.theory.deciding.samples import floats, fresh_word, integers, place_of, strings_between
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
-from cerflow.theory.deciding.solver.symbolic_values import TEXTS_BETWEEN, SymbolicEvent, SymbolicValues, Term, ValueSort
+from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues, Term, ValueSort
 from cerflow.theory.deciding.witnesses import Budget
 
 #: Where the window of a whole complex event begins.
@@ -366,7 +366,13 @@ def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[int | float],
         case ValueSort.MOMENT:
             return {n: moment_at(int(n)) for n in used}
         case ValueSort.TEXT:
-            return _plain_texts(values, used, many)
+            words: dict[int, Value] = {}
+            place = 0
+            # Words that follow a text of the query take the places after its own, of which there are enough.
+            for word in sorted(strings_between(values.texts, many)):
+                place = values.text_places.get(word, place + 1)
+                words[place] = word
+            return _respaced(used, words, {*values.text_places.values()})
         case ValueSort.PLACE:
             found: dict[int, Value] = {place_of(f): f for f in floats(numeric, many)}
             return _respaced(used, found, {place_of(float(c)) for c in numeric})
@@ -375,20 +381,6 @@ def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[int | float],
         return {n: int(n) for n in used}
     whole = integers(numeric, many, -LARGEST_INTEGER, LARGEST_INTEGER)
     return _respaced(used, {i: i for i in whole}, {int(c) for c in numeric})
-
-
-def _plain_texts(values: SymbolicValues, used: Sequence[int | float], many: int) -> dict[int | float, Value]:
-    found: dict[int | float, Value] = {}
-    words, places = sorted(strings_between(values.texts, many)), values.text_places
-    for low, high in pairwise([*values.texts, None]):
-        assert low is not None
-        inside = [n for n in used if places[low] < n and (high is None or n < places[high])]
-        found[places[low]] = low
-        if high is not None and places[high] - places[low] < TEXTS_BETWEEN:
-            found.update((n, low + "\0" * int(n - places[low])) for n in inside)
-        else:
-            found.update(zip(inside, (w for w in words if low < w and (high is None or w < high))))
-    return found
 
 
 def _respaced(used: Sequence[int | float], candidates: dict[int, Value], fixed: set[int]) -> dict[int | float, Value]:

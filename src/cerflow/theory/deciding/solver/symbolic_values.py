@@ -20,6 +20,7 @@ import pyarrow as pa
 import z3
 
 from cerflow.base.events import Value, microseconds_since_epoch, parsed_moment
+from cerflow.base.graphs import reached
 from cerflow.base.operators import MIRRORED, RELATIONS, Operator
 from cerflow.base.schema import ValueKind
 from cerflow.language.condition import Arithmetic, Attribute, Literal, Negative
@@ -324,15 +325,12 @@ def _text_places(texts: Sequence[str]) -> dict[str, int]:
 
 def variables_of(formula: Any) -> list[Any]:
     """The free constants of a formula of Z3."""
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
-    stack = [formula]
-    while stack:
-        current = stack.pop()
-        if current.get_id() in seen:
-            continue
-        seen.add(current.get_id())
-        if z3.is_const(current) and current.decl().kind() == z3.Z3_OP_UNINTERPRETED:
-            found[current.get_id()] = current
-        stack += current.children()
-    return list(found.values())
+    known = {formula.get_id(): formula}
+
+    def parts(number: int) -> list[int]:
+        below = known[number].children()
+        known.update((part.get_id(), part) for part in below)
+        return [part.get_id() for part in below]
+
+    found = (known[number] for number in reached([formula.get_id()], parts))
+    return [one for one in found if z3.is_const(one) and one.decl().kind() == z3.Z3_OP_UNINTERPRETED]
