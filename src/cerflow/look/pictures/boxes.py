@@ -42,7 +42,8 @@ class Box:
     """A box of a size in pixels, with boxes in it at their places; connections meet it at the height ``middle``.
 
     ``kind`` is its class and ``title`` what it says when the pointer rests on it, also about its ``meaning``. A frame
-    has lines of text at its ``head``, in its middle if it holds no box, and at its ``foot``.
+    has lines of text at its ``head``, in its middle if it holds no box, and at its ``foot``. In a row all have one
+    ``connector`` between them.
     """
 
     width: float
@@ -53,7 +54,7 @@ class Box:
     kind: str = "cf-part"
     title: str = ""
     meaning: str = ""
-    connectors: tuple[Connector, ...] = ()
+    connector: Connector | None = None
     counts: tuple[str, ...] = ()
     inner: Box | None = None
     head: _Lines = ()
@@ -147,14 +148,11 @@ def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
     The ``count`` says below the connection how many matches reach its end.
     """
     boxes: list[Box] = []
-    connectors: list[Connector] = []
     counts: list[str] = []
     for box in (left, right):
-        same = box.connectors and set(box.connectors) == {connector}
+        same = box.connector == connector
         boxes += [part for _, _, part in box.parts] if same else [box]
-        connectors += [*(box.connectors if same else ()), connector]
         counts += [*(box.counts if same else ()), count]
-    connectors.pop()
     counts.pop()
     gap_width = max(_GAP, *(text_width(text) + 12 for text in counts))
     middle = max(box.middle for box in boxes)
@@ -167,16 +165,16 @@ def beside(left: Box, connector: Connector, right: Box, count: str = "") -> Box:
         x += gap_width
 
     def own(sheet: Sheet, x: float, y: float, group: Element) -> None:
-        for gap, one, text in zip(gaps, connectors, counts):
+        for gap, text in zip(gaps, counts):
             start, end = (x + gap + 4, y + middle), (x + gap + gap_width - 4, y + middle)
-            sheet.line((start, (end[0] - 6, end[1])), "cf-shaft cf-skips" if one.skips else "cf-shaft", group)
+            sheet.line((start, (end[0] - 6, end[1])), "cf-shaft cf-skips" if connector.skips else "cf-shaft", group)
             sheet.head(end, start, group)
-            sheet.text(x + gap + gap_width / 2 - 3, y + middle - 11, ((one.sign, "cf-bold"),), group, "middle")
+            sheet.text(x + gap + gap_width / 2 - 3, y + middle - 11, ((connector.sign, "cf-bold"),), group, "middle")
             if text:
                 sheet.text(x + gap + gap_width / 2 - 3, y + middle + 12, ((text, "cf-count"),), group, "middle")
 
     row = Box(x - gap_width, height, middle, tuple(parts), own, "cf-way", meaning=connector.meaning)
-    return replace(row, connectors=tuple(connectors), counts=tuple(counts))
+    return replace(row, connector=connector, counts=tuple(counts))
 
 
 def stacked(upper: Box, word: str, lower: Box) -> Box:

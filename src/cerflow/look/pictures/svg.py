@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from math import ceil, cos, floor, hypot, sin, tau
 from pathlib import Path
-from string import Template
 from typing import Literal, TypeAlias, get_args
 from xml.etree import ElementTree
 from zlib import crc32
@@ -35,16 +34,8 @@ _MARGIN = 16
 #: A space at which no line ends.
 _UNBROKEN = "\u00a0"
 
-#: The colours of light and of dark pages; `picture.css` says when each is shown, and what is drawn in them.
-_COLOURS = {
-    "light": "--cf-paper:#ffffff;--cf-ink:#1e293b;--cf-faint:#94a3b8;--cf-line:#64748b;--cf-rim:#e2e8f0;"
-    "--cf-mark:#2563eb;--cf-write:#b45309;--cf-end:#047857;--cf-bad:#dc2626;"
-    "--cf-fill:#f8fafc;--cf-markfill:#eff6ff;--cf-endfill:#ecfdf5;--cf-badfill:#fef2f2;",
-    "dark": "--cf-paper:#0f172a;--cf-ink:#e2e8f0;--cf-faint:#64748b;--cf-line:#94a3b8;--cf-rim:#334155;"
-    "--cf-mark:#60a5fa;--cf-write:#fbbf24;--cf-end:#34d399;--cf-bad:#f87171;"
-    "--cf-fill:#1e293b;--cf-markfill:#172554;--cf-endfill:#022c22;--cf-badfill:#2a1518;",
-}
-_STYLE = Template(Path(__file__).with_name("picture.css").read_text("utf-8").strip()).substitute(_COLOURS)
+#: The colours of light and of dark pages, when each is shown, and what is drawn in them.
+_STYLE = Path(__file__).with_name("picture.css").read_text("utf-8").strip()
 
 
 def text_width(text: str) -> float:
