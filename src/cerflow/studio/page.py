@@ -42,18 +42,6 @@ _LEGENDS = (
     "Dashed ring: partial matches wait here. Thick arrow: taken now. Thick ring: a match.",
     "✓ has an event, … waits for one, ✗ refuses this one",
 )
-#: Tables that can be scrolled are reached by the keyboard, and have captions; where what has the focus goes, the open
-#: tab gets it.
-_REACHABLE = """
-let last = null;
-addEventListener('focusin', event => { last = event.target; });
-new MutationObserver(() => {
-  for (const place of document.querySelectorAll('.q-table__middle.scroll:not([tabindex])')) place.tabIndex = 0;
-  for (const table of document.querySelectorAll('.q-table__container[aria-label] table:not(:has(caption))'))
-    table.createCaption().textContent = table.closest('[aria-label]').ariaLabel;
-  if (document.activeElement === document.body && last && (!last.isConnected || !last.offsetParent || last.disabled))
-    document.querySelector('.q-tab--active')?.focus({preventScroll: true});
-}).observe(document.body, {childList: true, subtree: true, attributeFilter: ['disabled', 'class', 'style']})"""
 _KEYS = {
     "Ctrl+Enter": "run the query",
     "Ctrl+Space": "complete the word",
@@ -294,7 +282,7 @@ class StudioPage:
         return bool(await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10))
 
     async def _see(self) -> None:
-        ui.run_javascript(_REACHABLE)
+        ui.run_javascript("studio.reach()")
         self._paint(await self._is_dark())
 
     async def _turn(self) -> None:

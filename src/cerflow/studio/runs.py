@@ -1,12 +1,17 @@
-"""Runs over the sample: of a query, of its parts while it is written, and of two queries side by side."""
+"""Runs over the sample: of a query, of its parts while it is written, and of two queries side by side.
+
+The matches of a run are shown as people read them: times, keys, computed columns and the events by label.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import log10
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,16 +22,17 @@ from cerflow.api.query import Query
 from cerflow.base import limits
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import CerflowError
+from cerflow.base.units import TimeUnit
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.stopping import checked, look
 from cerflow.language import formula as f
 from cerflow.language.event_kinds import kinds_in
+from cerflow.language.lexicon import quote_name
 from cerflow.language.node import walk
 from cerflow.language.printer import show
-from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
+from cerflow.language.select import BOOKKEEPING, Consumption, Projection, ProjectionKind, Select
 from cerflow.look.pictures.boxes import Mark
-from cerflow.look.studying.wording import sentence
-from cerflow.studio.results import Outcome
+from cerflow.look.studying.wording import cells, sentence, shown_duration, shown_time
 from cerflow.studio.sampling import LoadedEvents
 
 #: Rows of the first push of a run, and the seconds that a push should take at most.
@@ -56,6 +62,91 @@ def limited(seconds: float) -> AbstractContextManager[None]:
 
 
 # -- of a query
+
+_TIMES = ("start_time", "end_time", "detected_time")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The matches of a run: how many, the first of them as a table, and what ended the run before the last event."""
+
+    count: int
+    table: pa.Table
+    events: int
+    seconds: float
+    stopped: str | None = None
+    time_unit: TimeUnit | None = None
+    types: Collection[str] = field(default=())
+
+    def match(self, number: int) -> dict[str, Any]:
+        """A match by its number, from 0."""
+        found: dict[str, Any] = self.table.slice(number, 1).to_pylist()[0]
+        return found
+
+    @cached_property
+    def positions(self) -> dict[str, set[int]]:
+        """The positions of the events by label; types only of events without other labels."""
+        if "events" not in self.table.column_names or not self.table.num_rows:
+            return {}
+        events = pc.list_flatten(self.table.column("events").combine_chunks())
+        joined = pc.binary_join(pc.struct_field(events, ["labels"]).cast(pa.list_(pa.string())), "\x1f")
+        pairs = pa.table([joined, pc.struct_field(events, ["position"])], ["labels", "position"])
+        found: dict[str, set[int]] = {}
+        for text, positions in zip(*pairs.group_by("labels", use_threads=False).aggregate([("position", "distinct")])):
+            for label in self.own_labels(text.as_py().split("\x1f")) if text.as_py() else ():
+                found.setdefault(label, set()).update(positions.as_py())
+        return found
+
+    def own_labels(self, labels: list[str]) -> list[str]:
+        """The labels of an event without its type, unless it has no others."""
+        return [label for label in labels if label not in self.types] or labels
+
+    def asked(self, match: dict[str, Any]) -> list[str]:
+        """The events of a match, as one writes them to ask about them."""
+        return [
+            f"{quote_name(label)}@{event['position']}"
+            for event in match.get("events") or ()
+            for label in self.own_labels(event["labels"])
+        ]
+
+    def columns(self, *, bookkeeping: bool) -> tuple[list[str], list[str]]:
+        """The columns that are shown, and those of them by which matches are sorted."""
+        names = [name for name in self.table.column_names if name != "events"]
+        own = [name for name in names if name not in BOOKKEEPING]
+        timed = "start_time" in names and self.table.column("start_time").null_count < self.table.num_rows
+        first = ["time", "duration"] if timed else []
+        kept = [name for name in names if name in BOOKKEEPING] if bookkeeping else []
+        labels = [label for label in self.positions if label not in own]
+        return [*first, *own, *labels, *kept], [*first, *own, *kept]
+
+    def page(self, first: int, end: int, by: str | None, down: bool) -> list[dict[str, Any]]:
+        """Some rows, as text and numbers for the browser, with their numbers from 1."""
+        if by is None or by == "#":
+            numbers = np.arange(first, min(end, self.table.num_rows))
+            numbers = self.table.num_rows - 1 - numbers if down else numbers
+        else:
+            numbers = self._order(by, down)[first:end]
+        rows = self.table.take(pa.array(numbers)).to_pylist()
+        return [{"#": int(number) + 1, **self._shown(row)} for number, row in zip(numbers, rows)]
+
+    def _order(self, by: str, down: bool) -> np.ndarray[Any, Any]:
+        values = self.table.column({"time": "start_time"}.get(by, "end_time" if by == "duration" else by))
+        if by == "duration":
+            values = pc.subtract(values, self.table.column("start_time"))
+        order = "descending" if down else "ascending"
+        found: np.ndarray[Any, Any] = pc.array_sort_indices(values.combine_chunks(), order=order).to_numpy()
+        return found
+
+    def _shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        found = cells({name: value for name, value in row.items() if name != "events"}, _TIMES, self.time_unit)
+        start, end = row.get("start_time"), row.get("end_time")
+        if start is not None and end is not None:
+            found["time"] = shown_time(start, self.time_unit)
+            found["duration"] = shown_duration(end - start, self.time_unit)
+        for label in self.positions:
+            places = [str(e["position"]) for e in row.get("events") or () if label in self.own_labels(e["labels"])]
+            found.setdefault(label, ", ".join(places))
+        return found
 
 
 def run_query(

@@ -26,8 +26,7 @@ from cerflow.files.blocks import read_blocks, schema_of_file
 from cerflow.files.raw_rows import FilePart
 from cerflow.files.reading import read_events
 from cerflow.files.sources import Source, source_of
-from cerflow.look.studying.wording import shown_time
-from cerflow.studio.results import cell
+from cerflow.look.studying.wording import cell, shown_time
 
 _TYPE_NAMES = ("type", "event_type", "eventtype", "event", "kind", "name")
 _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "stock_time")

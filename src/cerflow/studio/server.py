@@ -164,6 +164,8 @@ def serve(
         await client.connected()
         show_page(str(client.tab_id), {} if client.request is None else client.request.query_params)
 
+    script = Path(__file__).with_name("studio.js").read_text("utf-8")
+    ui.add_head_html(f"<script>{script}</script>", shared=True)
     ui.run_with(application, root=page, title="cerflow studio", dark=None, language="en-US", show_welcome_message=False)
     address = f"http://127.0.0.1:{port}/?token={token}"
     signpost = _signpost(address) if show else None

@@ -36,12 +36,11 @@ from cerflow.look.studying.samples import StudiedEvents
 from cerflow.look.studying.steps import Pairs
 from cerflow.look.studying.tracing import Trace
 from cerflow.look.studying.why_not import WhyNot, why_not
-from cerflow.look.studying.wording import shown_pairs
+from cerflow.look.studying.wording import cells, shown_pairs
 from cerflow.look.viewing.page import ViewedStream, page_of
 from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import completions
-from cerflow.studio.results import Outcome, cells
-from cerflow.studio.runs import StoppedError
+from cerflow.studio.runs import Outcome, StoppedError
 from cerflow.studio.sampling import LoadedEvents, load_events, together
 
 #: The space before a clause, and what is passed over in search of it: texts and names in quotes.

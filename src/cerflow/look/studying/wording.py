@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from cerflow.automata.model.diagrams import show_condition
 from cerflow.automata.model.runs import Content, Memory
@@ -109,3 +110,21 @@ def shown_pairs(pairs: frozenset[tuple[str, int]]) -> str:
     """A complex event: each event with its labels, in order of position."""
     labels = gathered((position, label) for label, position in sorted(pairs))
     return "{" + ", ".join(f"{'/'.join(labels[p])}@{p}" for p in sorted(labels)) + "}"
+
+
+def cells(row: Mapping[str, Any], times: Collection[str | None], unit: TimeUnit | None) -> dict[str, Any]:
+    """The values of a row as they stand in tables, given the columns of ``times`` and what numbers in these count."""
+    return {n: shown_time(v, unit) if n in times and v is not None else cell(v) for n, v in row.items()}
+
+
+def cell(value: Any) -> Any:
+    """A value as it stands in a table: numbers as they are, without needless zeros, nothing for null, and text."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else shown_value(value)

@@ -19,15 +19,6 @@ from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.panels.work import heading, show_table, text_button
 from cerflow.studio.session import StudioSession
 
-#: Sends a file to the server, which says where it has put it.
-_SEND = """async event => {
-  const [file] = event.target.files;
-  if (!file) return;
-  const answer = await fetch('/upload?name=' + encodeURIComponent(file.name), {method: 'POST', body: file});
-  event.target.value = '';
-  emit(await answer.json());
-}"""
-
 
 class DataPanel:
     """Loads events, and shows their columns; ``loaded`` is called when others have been loaded, or the text changed."""
@@ -42,7 +33,7 @@ class DataPanel:
                     "Drop a file here, or choose one: CSV, JSON lines, Parquet or ORC, also compressed (.gz, .zst …)"
                 )
                 chooser = ui.element("input").props("type=file")
-                chooser.on("change", self._sent, js_handler=_SEND)
+                chooser.on("change", self._sent, js_handler="event => studio.send(event, emit)")
             ui.button("Use the sample", icon="science", on_click=lambda: self.load(SAMPLE)).props("outline no-caps")
         with ui.row().classes("w-full items-center gap-3"):
             self._path = ui.input("Path", placeholder="a file, a folder, or a pattern such as logs/*.csv")

@@ -13,20 +13,11 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.look.pictures.diagram_svg import to_svg
 from cerflow.look.pictures.svg import LINE, Sheet, text_width
 from cerflow.studio.panels.work import icon_button
-from cerflow.studio.results import Outcome
+from cerflow.studio.runs import Outcome
 
 _ZOOM = 1.25
 #: Width of the stream, its lanes that are drawn, and colours, which the style of the page has.
 _WIDTH, _LANES, _COLOURS = 300, 8, 6
-#: Brings what a step has changed to the middle of the picture, without moving the page around it.
-_SCROLL = """
-const place = getHtmlElement(%d), kinds = ['.cs-taken', '.cs-fired.cf-accepts', '.cs-fired.cf-marks', '.cs-refused'];
-const part = kinds.map(kind => place.querySelector(kind)).find(found => found);
-if (part) {
-  const [inner, outer] = [part.getBoundingClientRect(), place.getBoundingClientRect()];
-  const beyond = (start, size) => inner[start] + inner[size] / 2 - outer[start] - outer[size] / 2;
-  place.scrollBy(beyond('x', 'width'), beyond('y', 'height'));
-}"""
 
 
 def automaton_svg(
@@ -88,7 +79,7 @@ class Picture:
         self._width = int(width[1]) if width else 0
         self._place.set_content(svg)
         self._scale(1)
-        self._place.client.run_javascript(_SCROLL % self._place.id)
+        self._place.client.run_javascript(f"studio.centre({self._place.id})")
 
     def _scale(self, factor: float) -> None:
         if factor != 1:

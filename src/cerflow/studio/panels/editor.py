@@ -14,25 +14,6 @@ from cerflow.look.studying.wording import sentence
 from cerflow.studio.colouring import coloured
 from cerflow.studio.session import Problem, StudioSession
 
-#: Hooks the words of the page into the editor's own completion.
-_COMPLETION = """
-const CM = await import('nicegui-codemirror');
-while (!getElement(%d)) await new Promise(requestAnimationFrame);
-await getElement(%d).editorPromise;
-const source = context => {
-  const word = context.matchBefore(/[\\w"]*$/);
-  const known = window.cerflowWords || {};
-  const path = context.matchBefore(/(?:(?:\\w+|"[^"]*")\\.)*[\\w"]*$/).text.replace(/[\\w"]*$/, '');
-  if (!path && !context.explicit && (!word || word.from === word.to)) return null;
-  const any = path.indexOf('.') === path.length - 1 ? known['.'] : [];
-  const options = ((path ? known[path] || any : known['']) || []).filter(one => !word || one.label !== word.text);
-  return {from: word ? word.from : context.pos, options};
-};
-getElement(%d).editor.dispatch({effects: CM.StateEffect.appendConfig.of(
-  [CM.EditorState.languageData.of(() => [{autocomplete: source}]),
-   CM.EditorView.contentAttributes.of({'aria-label': %s, tabindex: '0'})])});
-"""
-
 
 class QueryBox:
     """A text of the query language that colours words and marks problems as one types; ``typed`` gets each new text."""
@@ -54,8 +35,7 @@ class QueryBox:
 
     async def hook(self) -> None:
         """Hook completion into the editor, as soon as the page has it."""
-        number = self.box.id
-        await ui.run_javascript(_COMPLETION % (number, number, number, json.dumps(self._name)), timeout=10)
+        await ui.run_javascript(f"studio.complete({self.box.id}, {json.dumps(self._name)})", timeout=10)
 
     def paint(self, dark: bool) -> None:
         """Show the text on a dark or a light page."""

@@ -112,28 +112,6 @@ def _literal(text: str) -> str:
 
 _FILES = {"Query file": "query.ceql", "Python": "query.py", "PySpark": "query_spark.py", "Command": "query.sh"}
 _MATCHES = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON lines"}
-#: Saves the picture of the query as it is on the page; the browser draws it for PNG, twice as large.
-_SAVE_PICTURE = """
-const form = '%s', svg = document.querySelector('.cs-picture > .cf-picture');
-if (!svg) return;
-const save = blob => {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(blob);
-  link.download = 'query.' + form.toLowerCase();
-  link.click();
-};
-const alone = svg.cloneNode(true);
-alone.classList.add(document.body.classList.contains('body--dark') ? 'cf-dark' : 'cf-light');
-const text = new XMLSerializer().serializeToString(alone);
-if (form === 'SVG') return save(new Blob([text], {type: 'image/svg+xml'}));
-const image = new Image(), canvas = document.createElement('canvas');
-[canvas.width, canvas.height] = [2 * svg.width.baseVal.value, 2 * svg.height.baseVal.value];
-image.onload = () => {
-  canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
-  canvas.toBlob(save);
-};
-image.src = 'data:image/svg+xml,' + encodeURIComponent(text);
-"""
 
 
 class ExportPanel:
@@ -141,7 +119,7 @@ class ExportPanel:
 
     def __init__(self, session: StudioSession) -> None:
         self._session = session
-        pictures = {form: partial(ui.run_javascript, _SAVE_PICTURE % form) for form in ("SVG", "PNG")}
+        pictures = {form: partial(ui.run_javascript, f"studio.savePicture('{form}')") for form in ("SVG", "PNG")}
         matches = {name: partial(self._save_matches, form) for form, name in _MATCHES.items()}
         link = {"Copy": self._copy_link}
         for said, icon, buttons in (

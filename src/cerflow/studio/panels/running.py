@@ -12,8 +12,7 @@ from nicegui import background_tasks, ui
 from cerflow.base.errors import CerflowError, counted
 from cerflow.engine.kernels.base.library import find_library
 from cerflow.studio.panels.work import NUMBER, Grid, WorkLine, heading, text_button
-from cerflow.studio.results import Outcome
-from cerflow.studio.runs import run_query
+from cerflow.studio.runs import Outcome, run_query
 from cerflow.studio.session import StudioSession
 
 #: Steps to an event of a match.
@@ -22,13 +21,6 @@ _STEP_BUTTON = """
   <q-btn flat dense no-caps color="primary" :label="props.value" :aria-label="`Step to event ${props.value}`"
     @click="() => $parent.$emit('step', props.value)" />
 </q-td>"""
-#: The timeline tells which match is chosen in it, and is told which one is chosen in the table.
-_LISTEN = """
-const frame = getHtmlElement(%d);
-frame.onload = () => frame.contentWindow.addEventListener(
-  'chosen', e => frame.dispatchEvent(new CustomEvent('chosen', {detail: e.detail})));
-"""
-_CHOOSE = "getHtmlElement(%d).contentWindow?.cerflow?.choose(%d)"
 
 
 class RunningPanel:
@@ -155,7 +147,7 @@ class RunningPanel:
             self._page = f"/matches?tab={self._frame.client.tab_id}&at={time.time_ns()}"
             self.paint(self._dark)
             self._frame.set_visibility(True)
-            self._frame.client.run_javascript(_LISTEN % self._frame.id)
+            self._frame.client.run_javascript(f"studio.listen({self._frame.id})")
 
     def _choose(self, number: int) -> None:
         session, outcome = self._session, self._session.outcome
@@ -164,7 +156,7 @@ class RunningPanel:
             return
         self._chosen = number
         self._grid.mark(number)
-        self._frame.client.run_javascript(_CHOOSE % (self._frame.id, number - 1))
+        self._frame.client.run_javascript(f"studio.choose({self._frame.id}, {number - 1})")
         row = self._match = outcome.match(number - 1)
         self._events_asked = outcome.asked(row)
         found = row.get("events") or []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar
 
@@ -25,6 +25,8 @@ from cerflow.studio.runs import StoppedError
 from cerflow.studio.session import StudioSession
 
 _T = TypeVar("_T")
+#: The number of a step among those of an event, the last of which is the event itself.
+_Choose = Callable[[Sequence[PassedDeadline | TracedEvent]], int]
 
 
 class SteppingPanel:
@@ -117,9 +119,9 @@ class SteppingPanel:
         if position is not None and int(position) != self._position:
             self.go(int(position))
 
-    def go(self, position: int, number: int | None = None) -> None:
-        """Show what the event at a position does, or a deadline before it by number."""
-        ui.timer(0, lambda: self._to(position, number), once=True)
+    def go(self, position: int, choose: _Choose = lambda steps: len(steps) - 1) -> None:
+        """Show what the event at a position does, or a deadline before it that is chosen."""
+        ui.timer(0, lambda: self._to(position, choose), once=True)
 
     def move(self, by: Literal[1, -1]) -> None:
         """Go one step on, or back: to an event, or to a deadline that passes before it."""
@@ -127,9 +129,11 @@ class SteppingPanel:
         if self._trace is None:
             self.go(position)
         elif not self._work.busy and 0 <= step <= len(self._trace[position - self._trace.sample.first].before):
-            self.go(position, step)
+            self.go(position, lambda _: step)
+        elif by == 1:
+            self.go(position + 1, lambda _: 0)
         else:
-            self.go(position + by, 0 if by == 1 else None)
+            self.go(position - 1)
 
     async def _next_match(self) -> None:
         # The first step may still be under way.
@@ -149,36 +153,31 @@ class SteppingPanel:
 
         place = await self._walked(trace, start, found)
         if place is not None:
-            await self._to(place[0] + trace.sample.first, place[1])
+            await self._to(place[0] + trace.sample.first, lambda _: place[1])
 
     async def _reach_match(self, match: dict[str, Any]) -> bool:
         """Show the step that detects a match, in a stretch that has all its events."""
         start, end = match["start"], match["detected_at"]
         first = max(0, (end if start is None else start) - limits.STUDIED_EVENTS // 4)
-        trace = await self._make(first, max(limits.STUDIED_EVENTS, end + 1 - first))
-        if trace is None:
+        if await self._make(first, max(limits.STUDIED_EVENTS, end + 1 - first)) is None:
             return False
         # An event of another key may show that a deadline has passed.
         shown = {position["position"] for position in match.get("events") or ()}
 
-        def detecting(k: int) -> int | None:
-            if k != end - first:
-                return None
-            steps = trace[k].steps
+        def detecting(steps: Sequence[PassedDeadline | TracedEvent]) -> int:
             found = [n for n, step in enumerate(steps) if step.detected] or [len(steps) - 1]
             own = (n for n in found if any(shown <= {p for _, p in pairs} for pairs in steps[n].matches))
             return next(own, found[0])
 
-        number = await self._walked(trace, 0, detecting)
-        return number is not None and await self._to(end, number)
+        return await self._to(end, detecting)
 
-    async def _to(self, position: int, number: int | None = None) -> bool:
-        """Show a step of a position: the event (None), or a deadline before it by number. False if that fails."""
-        shown = not self._work.busy and await self._reach(max(0, position), number)
+    async def _to(self, position: int, choose: _Choose = lambda steps: len(steps) - 1) -> bool:
+        """Show a step of a position, the event unless another one is chosen. False if that fails."""
+        shown = not self._work.busy and await self._reach(max(0, position), choose)
         self._number.value = self._slider.value = self._position
         return shown
 
-    async def _reach(self, position: int, number: int | None) -> bool:
+    async def _reach(self, position: int, choose: _Choose) -> bool:
         trace = self._trace
         if trace is None or not trace.sample.first <= position < trace.sample.end:
             # So far back that windows of most queries have room.
@@ -189,13 +188,12 @@ class SteppingPanel:
         first, parts = trace.sample.first, self._parts
         assert parts is not None
         place = min(position - first, len(trace) - 1)
-        number = number if place == position - first else None
 
         def reached(k: int) -> tuple[TracedEvent, int, dict[int, Mark]] | None:
             if k != place:
                 return None
             last = len(trace[k].before)
-            shown = last if number is None else min(number, last)
+            shown = last if place < position - first else min(choose(trace[k].steps), last)
             return trace[k], shown, parts.marks(k, shown)
 
         found = await self._walked(trace, 0, reached)

@@ -122,27 +122,6 @@ NUMBER = "#"
 _PAGE_ROWS = 100
 _ALL: WeakValueDictionary[int, Grid] = WeakValueDictionary()
 _NUMBERS = count()
-#: Marks a row by its number; if the browser has not read it yet, in the order of the file, once it has.
-_MARK = """
-const api = getElement(%d).api, rows = [], number = %d;
-const mark = () => {
-  api.forEachNode(node => { if (node.data && node.data['#'] === number) rows.push(node); });
-  if (!rows.length) return false;
-  api.ensureIndexVisible(rows[0].rowIndex);
-  rows[0].setSelected(true);
-  return true;
-};
-if (!mark() && !api.getColumnState().some(column => column.sort)) {
-  const later = () => { if (mark()) api.removeEventListener('modelUpdated', later); };
-  api.addEventListener('modelUpdated', later);
-  api.ensureIndexVisible(number - 1);
-}"""
-_SOURCE = """({getRows: page => {
-  const [sort] = page.sortModel;
-  const order = sort ? `&by=${encodeURIComponent(sort.colId)}&down=${sort.sort === 'desc'}` : '';
-  fetch(`/rows?grid=%d&version=%d&first=${page.startRow}&end=${page.endRow}${order}`)
-    .then(answer => answer.json()).then(rows => page.successCallback(rows, %d)).catch(() => page.failCallback());
-}})"""
 
 
 class Grid:
@@ -153,7 +132,7 @@ class Grid:
     """
 
     def __init__(self, name: str, chosen: Callable[[int], None], *, stays: bool = True) -> None:
-        self._after = "" if stays else "e.node.setSelected(false);"
+        self._stays = stays
         self._name = name
         self._chosen = chosen
         self._read: ReadRows = lambda first, end, by, down: []
@@ -182,10 +161,9 @@ class Grid:
                 "autoSizeStrategy": {"type": "fitCellContents"},
                 "rowModelType": "infinite",
                 "cacheBlockSize": _PAGE_ROWS,
-                ":datasource": _SOURCE % (self._number, self._version, rows),
+                ":datasource": f"studio.rows({self._number}, {self._version}, {rows})",
                 "rowSelection": {"mode": "singleRow", "checkboxes": False, "enableClickSelection": True},
-                ":onRowSelected": "e => { if (e.node.isSelected() && e.data) "
-                f"{{ getElement({self.element.id}).$emit('chosen', e.data[{json.dumps(NUMBER)}]); {self._after} }} }}",
+                ":onRowSelected": f"e => studio.rowSelected(e, {self.element.id}, {json.dumps(self._stays)})",
                 ":onCellKeyDown": "e => { if (e.event.key === 'Enter') e.node.setSelected(true); }",
                 ":onGridReady": f"e => document.querySelectorAll('[role=grid]').forEach(g => g.ariaLabel ||= "
                 f"{json.dumps(self._name)})",
@@ -199,7 +177,7 @@ class Grid:
 
     def mark(self, number: int) -> None:
         """Mark a row by its number, from 1, and bring it to sight."""
-        self.element.client.run_javascript(_MARK % (self.element.id, number))
+        self.element.client.run_javascript(f"studio.mark({self.element.id}, {number})")
 
 
 def rows_of(grid: int, first: int, end: int, by: str | None = None, down: bool = False) -> list[dict[str, Any]]:
