@@ -65,7 +65,7 @@ def _bars(interpreter_mb: float) -> list[Bar]:
         Bar("large: matches with structs against NumPy's gathering", 2, "times", _structs, at_least=False),
         Bar("matches written to Arrow", 30, "M matches/s", _enumeration),
         Bar("memory above the interpreter", 300, "MB", lambda rows: _memory(rows, interpreter_mb), at_least=False),
-        Bar("all kernels compiled, nothing cached", 12, "s", _seconds("cold"), at_least=False),
+        Bar("all kernels compiled, nothing cached", 25, "s", _seconds("cold"), at_least=False),
         Bar("first match after imports, kernels cached", 0.3, "s", _seconds("cached"), at_least=False),
         Bar("imports", 0.35, "s", _seconds("imports"), at_least=False),
         Bar("cerflow run --runner local on the ticks, warm", 1.2, "s", _seconds("shell"), at_least=False),
