@@ -17,7 +17,7 @@ from cerflow.language.condition import Attribute, Condition, Expression, Functio
 from cerflow.language.node import Node, transform, with_children
 from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import conjuncts
-from cerflow.logic.conditions.guards import Stored, is_local
+from cerflow.logic.conditions.guards import Stored, bare, is_local
 
 #: States joined by ε-transitions, the registers written so far, and whether a run may end there.
 _Here = tuple[frozenset[State], frozenset[str], bool]
@@ -67,36 +67,21 @@ def _begun_anywhere(fragment: Fragment) -> Fragment:
     return fragment
 
 
-def _field(current: Node) -> tuple[str, Expression] | None:
-    """The register that a value is read from, and the expression on its event; None for anything else."""
-    match current:
-        case Attribute(str(label), name):
-            return label, Attribute(None, name)
-        case LabelReference(str(label)):
-            return label, LabelReference(None)
-        case Function("position" | "time" as name, (LabelReference(str(label)),)):
-            return label, Function(name, (LabelReference(None),))
-    return None
-
-
 def _stored(part: Condition, number: dict[str, int], fields: _Fields) -> Condition:
     """The condition on fields of registers instead of events in them; ``fields`` learns of new ones."""
 
-    def value(current: Node) -> Node:
-        found = _field(current)
-        if found is None:
-            return current
-        known = fields[found[0]]
-        return Stored(number[found[0]], known.setdefault(found[1], len(known)))
+    def field(register: str, read: Expression) -> Stored:
+        known = fields[register]
+        return Stored(number[register], known.setdefault(bare(read), len(known)))
 
     def visit(current: Node) -> Node:
         match current:
-            case LabelReference():
-                # The label in ``position(r)`` is not a value.
-                return current
-            case PredicateCall(arguments=arguments):
-                # Predicates take an event as a whole.
-                return with_children(current, [value(argument) for argument in arguments])
-        return value(current)
+            case Attribute(str(register)) | Function("position" | "time", (LabelReference(str(register)),)):
+                return field(register, current)
+            case PredicateCall(_, arguments):
+                # Predicates take an event as a whole; elsewhere a label alone is not a value.
+                events = (a.label if isinstance(a, LabelReference) else None for a in arguments)
+                return with_children(current, [a if e is None else field(e, a) for a, e in zip(arguments, events)])
+        return current
 
     return transform(part, visit)

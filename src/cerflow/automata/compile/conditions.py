@@ -136,8 +136,7 @@ def apply_some(operand: Fragment, some: Some, many: frozenset[str], scope: int, 
                 result.append((after, t.writing(*relation.writes(here, chosen))))
         return result
 
-    nothing: frozenset[str] = frozenset()
-    return track(operand, nothing, step, lambda chosen: chosen == names).trimmed()
+    return track(operand, frozenset[str](), step, lambda chosen: chosen == names).trimmed()
 
 
 def _units(atom: Condition, label: str, scope: int) -> list[Of]:
@@ -192,7 +191,6 @@ class Relating:
 def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
     of_label = gathered((label, k) for k, relation in enumerate(relating) for label in relation.labels)
     names = frozenset(of_label)
-    nothing: frozenset[str] = frozenset()
 
     def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
         given = t.labels & names
@@ -203,4 +201,4 @@ def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:
         writes = [write for relation in labelled for write in relation.writes(given, seen)]
         return [(seen | given, t.guarded(checks).writing(*writes))]
 
-    return track(operand, nothing, step)
+    return track(operand, frozenset[str](), step)

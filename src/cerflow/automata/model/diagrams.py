@@ -28,17 +28,12 @@ _ADDS = {
 }
 
 
-def show_condition(condition: Condition, registers: Sequence[Register]) -> str:
-    """A guard as text; a register with one field is shown by its name, and ``each r0`` is every row of a collection."""
-    return show(_named(condition, registers))
+def show_condition(condition: Condition | Expression, registers: Sequence[Register]) -> str:
+    """A guard, or an expression on the current event or on registers, as text.
 
+    A register with one field is shown by its name, and ``each r0`` is every row of a collection.
+    """
 
-def show_expression(expression: Expression, registers: Sequence[Register]) -> str:
-    """An expression on the current event or on registers as text, as in `show_condition`."""
-    return show(_named(expression, registers))
-
-
-def _named(tree: Node, registers: Sequence[Register]) -> Node:
     def name(current: Node) -> Node:
         if isinstance(current, PredicateCall):
             # A bare attribute alone would be shown as a label.
@@ -52,7 +47,7 @@ def _named(tree: Node, registers: Sequence[Register]) -> Node:
         every = "each " if register.keeps is Accumulation.SET else ""
         return Shown(f"{every}r{current.register}{field}")
 
-    return transform(tree, name)
+    return show(transform(condition, name))
 
 
 def show_guard(t: Transition, registers: Sequence[Register]) -> str:
@@ -76,7 +71,7 @@ def show_labels(labels: frozenset[str]) -> str:
 def show_write(write: Write, registers: Sequence[Register]) -> str:
     """A write to a register, as text."""
     keeps = registers[write.register].keeps
-    row = ", ".join(show_expression(e, registers) for e in write.row)
+    row = ", ".join(show_condition(e, registers) for e in write.row)
     if keeps is Accumulation.SET:
         row = f"{{({row})}}" if len(write.row) > 1 else f"{{{row}}}"
     elif len(write.row) > 1:

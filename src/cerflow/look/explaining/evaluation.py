@@ -197,7 +197,7 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
     expressions = []
     for c in tables.columns:
         text = f"{'begin' if c.bound else 'measure'} of the window {show(c.window) if c.window else ''}"
-        text = text if c.expression is None else d.show_expression(c.expression, registers)
+        text = text if c.expression is None else d.show_condition(c.expression, registers)
         expressions.append({"expression": text, "type": "float64" if c.as_float else "int64"})
     atoms = {}
     for atom, row in zip((atom for move in tables.moves.rows for atom in move.transition.atoms), tables.atoms.rows):

@@ -25,11 +25,12 @@ from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.builder.given import FormulaGiven, of_formula
 from cerflow.language.condition import Condition, Expression, TruthValue, with_labels
 from cerflow.language.formula import CountWindow, Formula, Strategy, Within
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import walk
 from cerflow.language.parser import parse_condition, parse_formula
 from cerflow.language.select import Projection, ProjectionKind, Select
+from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.guards import AllRows, InWindow, Measure, NoRow, SetCall, Stored, TypeTest, is_local
+from cerflow.logic.conditions.guards import Stored, TypeTest, is_local, substitute
 from cerflow.theory.deciding.finite_memory import UnboundedMemoryError, determinize
 from cerflow.theory.from_automata import compile_star, formula_of, star_formula_of
 from cerflow.theory.papers.constructions.registers import is_register_safe
@@ -40,7 +41,7 @@ from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, MatchTransit
 from cerflow.theory.rewriting.first_order.reading import query_from_first_order
 
 #: Features that only the engine's transitions have.
-_BEYOND = (AllRows, InWindow, Measure, NoRow, SetCall, TruthValue)
+_BEYOND = (guards.AllRows, guards.InWindow, guards.Measure, guards.NoRow, guards.SetCall, TruthValue)
 
 
 def to_engine(automaton: Automaton) -> Transducer:
@@ -66,12 +67,19 @@ def from_engine(transducer: Transducer) -> SRT:
     values that depend on other registers, windows of time or of an attribute, the label of an event's own type, and
     registers that may be empty where they are read.
     """
+
+    def on_event(register: int, value: Expression) -> Expression:
+        return with_labels(value, lambda label: f"r{register}" if label is None else label)
+
     rows = _rows(transducer)
+    fields: dict[Expression, Expression] = {Stored(r, k): on_event(r, v) for r in rows for k, v in enumerate(rows[r])}
     if any(TYPE_LABEL in t.labels for t in transducer.transitions):
         raise UnsupportedQueryError("an output of the papers does not depend on the type of the event")
     made = []
     for t in transducer.transitions:
-        condition = _named(conjunction([*conjuncts(t.test), *t.atoms]), rows)
+        condition = substitute(conjunction([*conjuncts(t.test), *t.atoms]), fields)
+        if not is_local(condition):
+            raise UnsupportedQueryError("a register is read that is never written")
         writes = frozenset(f"r{w.register}" for w in t.writes)
         made.append(SRT.transition.of(t.source, t.target, condition, t.labels, writes))
     names = (f"r{k}" for k in range(len(transducer.registers)))
@@ -99,20 +107,6 @@ def _rows(transducer: Transducer) -> dict[int, tuple[Expression, ...]]:
             if not plain or rows.setdefault(write.register, write.row) != write.row:
                 raise UnsupportedQueryError("a register holds something other than one event")
     return rows
-
-
-def _named(condition: Condition, rows: dict[int, tuple[Expression, ...]]) -> Condition:
-    """The condition on the event in a register instead of a field of it."""
-
-    def visit(current: Node) -> Node:
-        if not isinstance(current, Stored):
-            return current
-        if current.register not in rows:
-            raise UnsupportedQueryError("a register is read that is never written")
-        name = f"r{current.register}"
-        return with_labels(rows[current.register][current.field], lambda label: name if label is None else label)
-
-    return transform(condition, visit)
 
 
 def unary_from_engine(transducer: Transducer) -> UCEA:

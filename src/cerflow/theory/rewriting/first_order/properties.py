@@ -5,14 +5,14 @@ Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, T
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import reduce
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, operands
-from cerflow.language.node import Node, fold, fold_only, walk, with_children
+from cerflow.language.node import Node, fold_only, walk, walk_into, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.first_order import Property
@@ -146,16 +146,10 @@ def _sequences(current: f.Sequence, left: _Disjuncts, right: _Disjuncts, prune: 
 
 
 def _has_choice(formula: f.Formula) -> bool:
-    """Whether there is an OR inside NEXT, LAST or MAX but not inside an iteration there."""
+    """Whether there is an OR inside NEXT, LAST or MAX but not inside an iteration."""
 
-    def visit(current: Node, below: Sequence[tuple[bool, bool]]) -> tuple[bool, bool]:
-        # Whether there is an OR outside iterations, and whether one is inside a strategy.
-        choice = any(c for c, _ in below) or isinstance(current, f.Disjunction)
-        inside = any(i for _, i in below)
-        if isinstance(current, f.Iteration):
-            return False, False
-        if isinstance(current, f.Selection):
-            return choice, inside or choice
-        return choice, inside
+    def outside_iterations(root: Node) -> Iterator[Node]:
+        return walk_into(root, lambda current: not isinstance(current, f.Iteration))
 
-    return fold(formula, visit)[1] if any(isinstance(n, f.Selection) for n in walk(formula)) else False
+    strategies = (n for n in outside_iterations(formula) if isinstance(n, f.Selection))
+    return any(isinstance(n, f.Disjunction) for strategy in strategies for n in outside_iterations(strategy))

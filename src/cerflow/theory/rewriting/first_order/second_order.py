@@ -9,10 +9,10 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or, with_labels
-from cerflow.language.node import Node, fold, walk
+from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
 from cerflow.logic.analysis.first_order import check_first_order, is_safe
-from cerflow.logic.analysis.scopes import condition_labels, handed_down, relation_names, resolve
+from cerflow.logic.analysis.scopes import condition_labels, handed_down, occurrences, relation_names, resolve
 from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting import rebuild
 from cerflow.theory.rewriting.filters import push_down_filters
@@ -76,18 +76,12 @@ def _with_few_labels(formula: f.Formula, own: dict[str, str]) -> f.Formula:
 
 def _labels_of_events(formula: f.Formula) -> set[frozenset[str]]:
     """The labels that AS gives to each single event."""
-    found: set[frozenset[str]] = set()
 
-    def visit(current: Node, below: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
-        if isinstance(current, f.As):
-            return (below[0] or frozenset()) | {current.label}
-        found.update(labels for labels in below if labels is not None)
-        return None
+    def enter(_: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
+        return here | {current.label} if isinstance(current, f.As) else frozenset()
 
-    top = fold(formula, visit)
-    if top is not None:
-        found.add(top)
-    return found
+    given = handed_down(formula, frozenset[str](), enter, first_only=())
+    return {given[k] for k, place in occurrences(formula).items() if given[k] and not isinstance(place.formula, f.As)}
 
 
 @of_formula
