@@ -12,7 +12,7 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precompu
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import column_row, layout_of, layout_of_text
-from cerflow.engine.tables.emitter import Emitter
+from cerflow.engine.tables.emitter import Emitter, Parts
 from cerflow.engine.tables.instructions import EventColumn, Instructions
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
@@ -140,33 +140,27 @@ class ScanEmitter(Emitter):
             return current.name in ("position", "time")
         return isinstance(current, c.Attribute | Precomputed) or self.to.text_of(current) is not None
 
-    def _expression(self, current: c.Expression) -> None:
+    def _expression(self, current: c.Expression) -> Parts:
         match current:
             case Known(operand):
-                self._later(lambda: self._condition(c.IsNull(operand, negated=True)))
+                return [c.IsNull(operand, negated=True)]
             case Word(operand, high):
-                self._word(operand, high)
+                return self._word(operand, high)
             case Microseconds(operand):
                 size = {"us": 1, "ns": 1000}[self.to.unit]
-                divided = [lambda: self.to.constant(size), self._then(opcodes.QUOTIENT_I)]
                 coarser = size > 1 and self.to.kind(operand) is not ValueKind.DURATION
-                self._later(self._value(operand), *divided if coarser else ())
-            case _:
-                super()._expression(current)
+                return [operand, c.Literal(size), opcodes.QUOTIENT_I] if coarser else [operand]
+        return super()._expression(current)
 
-    def _literal(self, value: int | float | str | bool | timedelta | None) -> None:
+    def _word_of(self, value: int | float | str | bool | timedelta | None) -> int:
         if isinstance(value, str):
             raise InexpressibleError(f"the text '{value}' beside other values")
-        super()._literal(value)
+        return super()._word_of(value)
 
-    def _word(self, operand: c.Expression, high: bool) -> None:
-        known = self._of(c.IsNull(operand, negated=True))
-        known_or_zero = [known, self._value(operand), lambda: self.to.constant(0), self._then(opcodes.SELECT)]
-        low = [*known_or_zero, lambda: self.to.constant(WORD), self._then(opcodes.REMAINDER_I)]
-        if self.to.kind(operand) is ValueKind.FLOAT:
-            self._later(*([lambda: self.to.constant(0)] if high else known_or_zero))
-        elif high:
-            divided = [lambda: self.to.constant(WORD), self._then(opcodes.QUOTIENT_I)]
-            self._later(*known_or_zero, *low, self._then(opcodes.SUBTRACT_I), *divided)
-        else:
-            self._later(*low)
+    def _word(self, operand: c.Expression, high: bool) -> Parts:
+        zero, word = c.Literal(0), c.Literal(WORD)
+        known_or_zero: Parts = [c.IsNull(operand, negated=True), operand, zero, opcodes.SELECT]
+        low: Parts = [*known_or_zero, word, opcodes.REMAINDER_I]
+        if self._is_float(operand):
+            return [zero] if high else known_or_zero
+        return [*known_or_zero, *low, opcodes.SUBTRACT_I, word, opcodes.QUOTIENT_I] if high else low

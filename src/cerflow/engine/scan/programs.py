@@ -26,7 +26,6 @@ from cerflow.engine.scan.contiguous import Contiguity, contiguity
 from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.scan.flow import Flow, flow_of
 from cerflow.engine.scan.guards import Guards, relevant_guards
-from cerflow.engine.tables.emitter import Emitter
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import condition as c
@@ -264,7 +263,7 @@ class _ProgramCompiler:
             plain = self._comparison(test)
             if plain is not None:
                 return plain
-        return [layout.RUN, 0, *self._code(lambda emitter: emitter.condition(test))]
+        return [layout.RUN, 0, *self._code(test)]
 
     def _comparison(self, test: c.Comparison) -> list[int] | None:
         """A comparison of a column with a number."""
@@ -283,10 +282,10 @@ class _ProgramCompiler:
         kind = layout.COMPARE_FLOAT if is_float else layout.COMPARE_INT
         return [kind, OPERATORS[operator], column, bits]
 
-    def _code(self, write: Callable[[Emitter], None]) -> tuple[int, int]:
+    def _code(self, tree: c.Condition | c.Expression, as_float: bool = False) -> tuple[int, int]:
         start = len(self.to.code)
         try:
-            write(ScanEmitter(self.to, {}, {}))
+            ScanEmitter(self.to, {}, {}).write(tree, as_float=as_float)
         except UnsupportedQueryError as error:
             raise InexpressibleError(error.reason) from None
         return start, len(self.to.code)
@@ -343,8 +342,7 @@ class _ProgramCompiler:
         form = layout.AS_FLOAT if as_float else layout.AS_INT
         if isinstance(expression, c.Attribute):
             return _output(to, place, form, self.to.column(expression, as_float=as_float))
-        code = self._code(lambda emitter: emitter.expression(expression, as_float=as_float))
-        return _output(to, place, form, code=code)
+        return _output(to, place, form, code=self._code(expression, as_float))
 
     def _window(self, to: int, place: int, window: Window, bound: bool) -> list[int]:
         if isinstance(window, CountWindow):

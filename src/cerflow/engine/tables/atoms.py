@@ -71,7 +71,7 @@ class AtomCompiler(Instructions):
     def _program(self, atom: Condition, places: Places) -> list[int]:
         start = len(self.code)
         first, sets = self._ranges([atom], places)
-        Emitter(self, places, sets).condition(atom)
+        Emitter(self, places, sets).write(atom)
         return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
 
     def _ranges(self, roots: Iterable[Node], places: Places) -> tuple[int, dict[int, int]]:
@@ -99,7 +99,7 @@ class AtomCompiler(Instructions):
         known = self._computed.get(key)
         if known is None:
             start = len(self.code)
-            Emitter(self, places, sets).expression(expression, as_float=kind is ValueKind.FLOAT)
+            Emitter(self, places, sets).write(expression, as_float=kind is ValueKind.FLOAT)
             known = self._computed[key] = start, len(self.code)
             return known
         for opcode, argument in self.code[slice(*known)]:
@@ -114,7 +114,7 @@ class AtomCompiler(Instructions):
         first, sets = self._ranges([*row, *where], places)
         start = len(self.code)
         if where:
-            Emitter(self, places, sets).condition(conjunction(list(where)))
+            Emitter(self, places, sets).write(conjunction(list(where)))
         end = len(self.code)
         fields = [self.field(e, places, kind, sets) for e, kind in zip(row, kinds)]
         return [first, len(self.ranges), start, end], fields

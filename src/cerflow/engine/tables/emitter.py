@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -16,98 +17,102 @@ from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.rows import instant
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.language import condition as c
-from cerflow.language.node import Node
+from cerflow.language.node import Node, node
+from cerflow.logic.conditions.connectives import spelled_out
 from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, is_local
 from cerflow.logic.conditions.register_values import Dated, DatePart, Joined, SquareRoot, Whole
 
-_INTEGER_CODE = {"+": opcodes.ADD_I, "-": opcodes.SUBTRACT_I, "*": opcodes.MULTIPLY_I, "%": opcodes.REMAINDER_I}
-_FLOAT_CODE = {
-    "+": opcodes.ADD_F,
-    "-": opcodes.SUBTRACT_F,
-    "*": opcodes.MULTIPLY_F,
-    "%": opcodes.REMAINDER_F,
-    "/": opcodes.DIVIDE,
+#: The instructions for whole numbers, and for floats.
+_ARITHMETIC = {
+    "+": (opcodes.ADD_I, opcodes.ADD_F),
+    "-": (opcodes.SUBTRACT_I, opcodes.SUBTRACT_F),
+    "*": (opcodes.MULTIPLY_I, opcodes.MULTIPLY_F),
+    "%": (opcodes.REMAINDER_I, opcodes.REMAINDER_F),
+    "/": (opcodes.DIVIDE, opcodes.DIVIDE),
 }
 _ROUNDING = {"floor": opcodes.FLOOR, "ceil": opcodes.CEIL, "round": opcodes.ROUND}
 #: The first slot of each register of a configuration.
 Places = Mapping[int, int]
 
 
+@node
+class _AsFloat(c.Expression):
+    """A number as a float."""
+
+    expression: c.Expression
+
+
+#: A part of a program: the program of a condition or value, or an instruction, without or with its argument.
+Part = Node | int | tuple[int, int]
+Parts = Sequence[Part]
+
+
 class Emitter:
-    """Writes the program of one atom or expression. Pending work waits on a stack, so depth is unlimited."""
+    """Writes the program of one atom or expression. Parts that are left wait on a stack, so depth is unlimited."""
 
     def __init__(self, to: Instructions, places: Places, sets: Mapping[int, int]) -> None:
         self.to = to
         self.places = places
         self.sets = sets
-        self._pending: list[Callable[[], None]] = []
 
-    def condition(self, atom: c.Condition) -> None:
-        """Write the program of an atom."""
-        self._run(lambda: self._condition(atom))
+    def write(self, tree: c.Condition | c.Expression, *, as_float: bool = False) -> None:
+        """Write the program of a condition or of a value."""
+        left: list[Part] = [_AsFloat(tree) if as_float and isinstance(tree, c.Expression) else tree]
+        while left:
+            part = left.pop()
+            if isinstance(part, int):
+                self.to.emit(part)
+            elif isinstance(part, tuple):
+                self.to.emit(*part)
+            else:
+                left.extend(reversed(self._parts(part)))
 
-    def expression(self, expression: c.Expression, *, as_float: bool) -> None:
-        """Write the program of a value."""
-        self._run(*(self._as_float(expression) if as_float else [self._value(expression)]))
-
-    def _run(self, *work: Callable[[], None]) -> None:
-        self._later(*work)
-        while self._pending:
-            self._pending.pop()()
-
-    def _later(self, *work: Callable[[], None]) -> None:
-        """Do these next, in this order."""
-        self._pending.extend(reversed(work))
-
-    def _then(self, opcode: int, argument: int = 0) -> Callable[[], None]:
-        return lambda: self.to.emit(opcode, argument)
+    def _parts(self, current: Node) -> Parts:
+        if isinstance(current, c.Condition):
+            return self._condition(current)
+        assert isinstance(current, c.Expression)
+        return self._expression(current)
 
     def _is_read(self, current: Node) -> bool:
         """Whether an event column holds the value of a condition or expression."""
         return is_local(current)
 
-    def _condition(self, current: c.Condition) -> None:
+    def _is_float(self, expression: c.Expression) -> bool:
+        return self.to.kind(expression) is ValueKind.FLOAT
+
+    def _condition(self, current: c.Condition) -> Parts:
         if isinstance(current, c.Constant):
-            self.to.constant(int(current.value))
-            return
+            return [c.Literal(current.value)]
         if self._is_read(current):
-            self.to.emit(opcodes.COLUMN, self.to.column(c.TruthValue(current), as_float=False))
-            return
+            return [(opcodes.COLUMN, self.to.column(c.TruthValue(current), as_float=False))]
         match current:
             case c.And(left, right):
-                self._later(self._of(left), self._of(right), self._then(opcodes.AND))
+                return [left, right, opcodes.AND]
             case c.Or(left, right):
-                self._later(self._of(left), self._of(right), self._then(opcodes.OR))
+                return [left, right, opcodes.OR]
             case c.Not(operand):
-                self._later(self._of(operand), self._then(opcodes.NOT))
+                return [operand, opcodes.NOT]
             case Satisfied(operand):
-                self._later(self._of(operand), self._then(opcodes.TRUE_ONLY))
+                return [operand, opcodes.TRUE_ONLY]
             case c.Comparison(operator, left, right):
-                self._compare(operator, left, right)
+                return self._compare(operator, left, right)
             case NoRow():
-                self.to.constant(0)
+                return [c.Literal(False)]
             case InWindow(start, window):
-                self.to.emit(opcodes.COLUMN, self.to.bound_column(window))
-                self._later(self._value(start), self._then(opcodes.COMPARE_I, layout.LT))
+                return [(opcodes.COLUMN, self.to.bound_column(window)), start, (opcodes.COMPARE_I, layout.LT)]
             case c.Between() | c.In():
-                join = opcodes.AND if isinstance(current, c.Between) else opcodes.OR
-                first, *others = map(self._of, c.comparisons(current))
-                work = [first, *(step for part in others for step in (part, self._then(join)))]
-                self._later(*work, *([self._then(opcodes.NOT)] if current.negated else []))
+                return [spelled_out(current)]
             case c.IsNull(operand, negated):
-                is_float = self.to.kind(operand) is ValueKind.FLOAT
-                work = [self._value(operand), self._then(opcodes.IS_NULL_F if is_float else opcodes.IS_NULL_I)]
-                self._later(*work, *([self._then(opcodes.NOT)] if negated else []))
+                is_null = opcodes.IS_NULL_F if self._is_float(operand) else opcodes.IS_NULL_I
+                return [operand, is_null, opcodes.NOT] if negated else [operand, is_null]
             case Call(_, arguments):
-                self._later(*map(self._value, _words(arguments)), lambda: self.to.call(current))
+                return [*_words(arguments), (opcodes.CALL, self.to.call(current))]
             case CallOfSet(rows=rows):
-                own = map(self._value, _words(current.own))
-                self._later(lambda: self._rows(rows), *own, lambda: self.to.call(current))
+                return [*self._rows(rows), *_words(current.own), (opcodes.CALL, self.to.call(current))]
             case c.Like() | c.Regexp():
                 word = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 raise self._of_one_event(word, current)
-            case _:
-                raise AssertionError(f"{type(current).__name__} over several events")
+        raise AssertionError(f"{type(current).__name__} over several events")
 
     @staticmethod
     def _of_one_event(what: str, place: Node) -> UnsupportedQueryError:
@@ -117,18 +122,13 @@ class Emitter:
             hint="Apply it to the attributes of each event, or compute it in SELECT.",
         )
 
-    def _rows(self, rows: AllRows | None) -> None:
+    def _rows(self, rows: AllRows | None) -> Parts:
         """Push the address of the rows of a collection and the number of their words."""
         if rows is not None:
-            self.to.emit(opcodes.ROWS, self.places[rows.register])
-            return
-        self.to.constant(0)
-        self.to.constant(0)
+            return [(opcodes.ROWS, self.places[rows.register])]
+        return [c.Literal(0), c.Literal(0)]
 
-    def _of(self, current: c.Condition) -> Callable[[], None]:
-        return lambda: self._condition(current)
-
-    def _compare(self, operator: Operator, left: c.Expression, right: c.Expression) -> None:
+    def _compare(self, operator: Operator, left: c.Expression, right: c.Expression) -> Parts:
         a, b = self.to.kind(left), self.to.kind(right)
         if ValueKind.TIMESTAMP in (a, b) and ValueKind.STRING in (a, b):
             left, right = self._moment(left), self._moment(right)
@@ -139,113 +139,84 @@ class Emitter:
         # NULL alone fits every kind.
         a, b = (b if a is ValueKind.OTHER else a), (a if b is ValueKind.OTHER else b)
         if ValueKind.FLOAT in (a, b):
-            self._later(
-                *self._as_float(left), *self._as_float(right), self._then(opcodes.COMPARE_F, OPERATORS[operator])
-            )
-            return
-        ranked = []
+            return [_AsFloat(left), _AsFloat(right), (opcodes.COMPARE_F, OPERATORS[operator])]
+        compared = (opcodes.COMPARE_I, OPERATORS[operator])
         if (a.coded or b.coded) and operator not in (Operator.EQ, Operator.NE):
             self.to.ordered = True
-            ranked = [self._then(opcodes.RANKED)]
-        self._later(
-            self._value(left), *ranked, self._value(right), *ranked, self._then(opcodes.COMPARE_I, OPERATORS[operator])
-        )
+            return [left, opcodes.RANKED, right, opcodes.RANKED, compared]
+        return [left, right, compared]
 
     def _moment(self, expression: c.Expression) -> c.Expression:
         if isinstance(expression, c.Literal) and isinstance(expression.value, str):
             return c.Literal(instant(expression.value, self.to.unit))
         return expression
 
-    def _as_float(self, expression: c.Expression) -> list[Callable[[], None]]:
-        if self._is_read(expression) and not isinstance(expression, c.Literal):
-            return [self._then(opcodes.COLUMN, self.to.column(expression, as_float=True))]
+    def _as_float(self, expression: c.Expression) -> Parts:
         if isinstance(expression, c.Literal):
             value = expression.value
             assert value is None or isinstance(value, int | float)
-            bits = int(np.float64(np.nan if value is None else value).view(np.int64))
-            return [lambda: self.to.constant(bits)]
-        work = [self._value(expression)]
-        if self.to.kind(expression) is not ValueKind.FLOAT:
-            work.append(self._then(opcodes.TO_FLOAT))
-        return work
+            return [c.Literal(math.nan if value is None else float(value))]
+        if self._is_read(expression):
+            return [(opcodes.COLUMN, self.to.column(expression, as_float=True))]
+        return [expression] if self._is_float(expression) else [expression, opcodes.TO_FLOAT]
 
-    def _alike(self, whole: c.Expression, *parts: c.Expression) -> list[Callable[[], None]]:
+    def _alike(self, whole: c.Expression, *parts: c.Expression) -> Sequence[c.Expression]:
         """The parts in the form of the whole: floats or 64-bit integers."""
-        if self.to.kind(whole) is ValueKind.FLOAT:
-            return [work for part in parts for work in self._as_float(part)]
-        return [self._value(part) for part in parts]
+        return [*map(_AsFloat, parts)] if self._is_float(whole) else parts
 
-    def _value(self, expression: c.Expression) -> Callable[[], None]:
-        return lambda: self._expression(expression)
-
-    def _expression(self, current: c.Expression) -> None:
+    def _expression(self, current: c.Expression) -> Parts:
         match current:
+            case _AsFloat(expression):
+                return self._as_float(expression)
             case Stored(register, field) if register in self.sets:
-                self.to.emit(opcodes.SET_FIELD, (self.sets[register] << 16) | field)
+                return [(opcodes.SET_FIELD, (self.sets[register] << 16) | field)]
             case Stored(register, field):
-                self.to.emit(opcodes.SLOT, self.places[register] + field)
+                return [(opcodes.SLOT, self.places[register] + field)]
             case c.Literal(value):
-                self._literal(value)
+                return [(opcodes.CONSTANT, self.to.constant(self._word_of(value)))]
             case _ if self._is_read(current):
-                is_float = self.to.kind(current) is ValueKind.FLOAT
-                self.to.emit(opcodes.COLUMN, self.to.column(current, as_float=is_float))
+                return [(opcodes.COLUMN, self.to.column(current, as_float=self._is_float(current)))]
             case c.TruthValue(condition):
-                self._condition(condition)
+                return [condition]
             case c.If(condition, then, otherwise):
-                self._later(self._of(condition), *self._alike(current, then, otherwise), self._then(opcodes.SELECT))
+                return [condition, *self._alike(current, then, otherwise), opcodes.SELECT]
+            case Joined(_, low) if self._is_float(low):
+                return [_AsFloat(low)]
             case Joined(high, low, floating):
-                if self.to.kind(low) is ValueKind.FLOAT:
-                    self._later(*self._as_float(low))
-                else:
-                    join = opcodes.JOIN_F if floating else opcodes.JOIN_I
-                    self._later(self._value(high), self._value(low), self._then(join))
+                return [high, low, opcodes.JOIN_F if floating else opcodes.JOIN_I]
             case SquareRoot(operand):
-                self._later(*self._as_float(operand), self._then(opcodes.SQUARE_ROOT))
+                return [_AsFloat(operand), opcodes.SQUARE_ROOT]
             case Dated(operand):
-                self._later(self._value(operand), self._then(opcodes.DATED))
+                return [operand, opcodes.DATED]
             case Whole(operand):
-                self._later(*self._as_float(operand), self._then(opcodes.WHOLE))
+                return [_AsFloat(operand), opcodes.WHOLE]
             case c.Arithmetic() if self.to.kind(current) is ValueKind.OTHER:
-                self.to.constant(layout.NULL)
+                return [c.Literal(None)]
             case c.Arithmetic(operator, left, right):
-                if self.to.kind(current) is ValueKind.FLOAT:
-                    self._later(*self._as_float(left), *self._as_float(right), self._then(_FLOAT_CODE[operator]))
-                else:
-                    self._later(self._value(left), self._value(right), self._then(_INTEGER_CODE[operator]))
+                return [*self._alike(current, left, right), _ARITHMETIC[operator][self._is_float(current)]]
             case c.Negative(operand):
-                is_float = self.to.kind(operand) is ValueKind.FLOAT
-                self._later(self._value(operand), self._then(opcodes.NEGATE_F if is_float else opcodes.NEGATE_I))
-            case c.Function("coalesce", (first, *others)):
-                is_float = self.to.kind(current) is ValueKind.FLOAT
-                joined = self._then(opcodes.COALESCE_F if is_float else opcodes.COALESCE_I)
-                work = self._alike(current, first)
-                for other in others:
-                    work += [*self._alike(current, other), joined]
-                self._later(*work)
-            case c.Function(name, (argument,)) if name == "abs" or name in _ROUNDING:
-                is_float = self.to.kind(argument) is ValueKind.FLOAT
-                work = [self._value(argument)]
-                if name == "abs":
-                    work.append(self._then(opcodes.ABS_F if is_float else opcodes.ABS_I))
-                elif is_float:
-                    work.append(self._then(_ROUNDING[name]))
-                self._later(*work)
+                return [operand, opcodes.NEGATE_F if self._is_float(operand) else opcodes.NEGATE_I]
+            case c.Function("coalesce", arguments):
+                joined = opcodes.COALESCE_F if self._is_float(current) else opcodes.COALESCE_I
+                first, *others = self._alike(current, *arguments)
+                return [first, *(part for other in others for part in (other, joined))]
+            case c.Function("abs", (argument,)):
+                return [argument, opcodes.ABS_F if self._is_float(argument) else opcodes.ABS_I]
+            case c.Function(name, (argument,)) if name in _ROUNDING:
+                return [argument, _ROUNDING[name]] if self._is_float(argument) else [argument]
             case c.Function(name) | DatePart(_, name):
                 raise self._of_one_event(name, current)
-            case _:
-                raise AssertionError(f"{type(current).__name__} over several events")
+        raise AssertionError(f"{type(current).__name__} over several events")
 
-    def _literal(self, value: int | float | str | bool | timedelta | None) -> None:
+    def _word_of(self, value: int | float | str | bool | timedelta | None) -> int:
+        """The 64 bits that stand for a literal."""
         if value is None:
-            self.to.constant(layout.NULL)
-        elif isinstance(value, str):
-            self.to.constant(self.to.strings.code(value))
-        elif isinstance(value, timedelta):
-            self.to.constant(value // timedelta(microseconds=1))
-        elif isinstance(value, float):
-            self.to.constant(int(np.float64(value).view(np.int64)))
-        else:
-            self.to.constant(int(value))
+            return layout.NULL
+        if isinstance(value, str):
+            return self.to.strings.code(value)
+        if isinstance(value, timedelta):
+            return value // timedelta(microseconds=1)
+        return int(np.float64(value).view(np.int64)) if isinstance(value, float) else int(value)
 
 
 def _decimal(expression: c.Expression) -> c.Expression:

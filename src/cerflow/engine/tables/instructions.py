@@ -15,7 +15,7 @@ from cerflow.base.array_types import Ints
 from cerflow.base.errors import PredicateError
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.engine import layout, opcodes
+from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.predicate_answers import Argument, Words, compile_predicate, only_compiled
 from cerflow.engine.evaluate.rows import finest_unit
@@ -127,14 +127,8 @@ class _Target:
         raise PredicateError(only_compiled(self._name), self._name)
 
 
-OPERATORS = {
-    Operator.LT: layout.LT,
-    Operator.LE: layout.LE,
-    Operator.EQ: layout.EQ,
-    Operator.NE: layout.NE,
-    Operator.GE: layout.GE,
-    Operator.GT: layout.GT,
-}
+#: The numbers of operators in kernels.
+OPERATORS: dict[Operator, int] = {operator: getattr(layout, operator.name) for operator in Operator}
 
 
 @dataclass(frozen=True)
@@ -198,16 +192,14 @@ class Instructions:
         """Append an instruction."""
         self.code.append([opcode, argument])
 
-    def constant(self, value: int) -> None:
-        """Append an instruction that pushes 64 bits."""
-        self.constants.append(value)
-        self.emit(opcodes.CONSTANT, len(self.constants) - 1)
+    def constant(self, *words: int) -> int:
+        """The number of the first of some constants of 64 bits, which are added."""
+        self.constants += words
+        return len(self.constants) - len(words)
 
-    def call(self, call: Call | CallOfSet) -> None:
-        """Append an instruction that calls a predicate on the values, and rows of a collection, pushed before."""
-        arguments = tuple(map(self._argument, call.arguments))
-        self.emit(opcodes.CALL, len(self.constants))
-        self.constants += self.calls.constants(call, arguments)
+    def call(self, call: Call | CallOfSet) -> int:
+        """The same for a call of a predicate on the values, and rows of a collection, pushed before."""
+        return self.constant(*self.calls.constants(call, tuple(map(self._argument, call.arguments))))
 
     def _argument(self, expression: Expression) -> Argument:
         if isinstance(expression, WholeEvent):
