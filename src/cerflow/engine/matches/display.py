@@ -143,7 +143,7 @@ def drawn(matches: Matches, report: Report, kind: str, ax: Axes | None) -> Axes:
     if kind == "size":
         sizes = pc.list_value_length(rows.column("events")).fill_null(0).to_numpy()
         return plots.plot_sizes(sizes, f"Events per match: {said}", ax)
-    start, end = (_number_of(rows.column(name)) for name in wanted)
+    start, end = (plots.time_numbers(rows.column(name)) for name in wanted)
     durations = end - start
     if pa.types.is_date(report.time_type):
         unit = "ms"
@@ -164,13 +164,3 @@ def _detections(matches: Matches, report: Report) -> tuple[pa.Array, list[int]]:
             found = matches.to_arrow(columns=["detected_time"])
             numbers = [1] * len(found)
     return one_array(found.column("detected_time")), numbers
-
-
-def _number_of(column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """Times as numbers in their unit, NaN for null."""
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("ms"))
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.int64())
-    found: np.ndarray[Any, Any] = column.cast(pa.float64(), safe=False).to_numpy()
-    return found

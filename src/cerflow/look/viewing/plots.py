@@ -59,17 +59,17 @@ class MatchesOverTime:
     def _stretch(self) -> str:
         unit = self._type.unit if pa.types.is_timestamp(self._type) else self._unit
         if pa.types.is_date(self._type):
-            unit = "s"
+            unit = "ms"
         if unit is None:
             return f"{self._step:,.0f} events" if self._step >= 1 else "one event"
         shown = str(timedelta(microseconds=round(self._step * float(MICROSECONDS[unit]), -3)))
         return shown.rstrip("0") if "." in shown else shown
 
 
-def time_numbers(times: pa.Array) -> np.ndarray[Any, Any]:
-    """Times as numbers in their unit, dates in seconds."""
+def time_numbers(times: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
+    """Times as numbers in their unit, dates in milliseconds, NaN for null."""
     if pa.types.is_date(times.type):
-        times = times.cast(pa.timestamp("s"))
+        times = times.cast(pa.timestamp("ms"))
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.int64())
     found: np.ndarray[Any, Any] = times.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
