@@ -14,7 +14,7 @@ from cerflow.api.programs.program import Program
 from cerflow.base.errors import CerflowError
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.studying.wording import sentence
-from cerflow.studio.builtin_sample import CONSTRUCTS
+from cerflow.studio.builtin_sample import CONSTRUCTS, KEYS
 from cerflow.studio.panels.asking import AskingPanel
 from cerflow.studio.panels.comparing import ComparingPanel
 from cerflow.studio.panels.data import DataPanel
@@ -42,13 +42,6 @@ _LEGENDS = (
     "Dashed ring: partial matches wait here. Thick arrow: taken now. Thick ring: a match.",
     "✓ has an event, … waits for one, ✗ refuses this one",
 )
-_KEYS = {
-    "Ctrl+Enter": "run the query",
-    "Ctrl+Space": "complete the word",
-    "Escape, then Tab": "leave the editor",
-    "Alt+1 … Alt+6": "go to a tab",
-    "Alt+←, Alt+→": "in Step: the event before, the next event",
-}
 
 
 class StudioPage:
@@ -120,7 +113,7 @@ class StudioPage:
             with ui.row().classes("w-full justify-between"):
                 ui.link("The manual of the language", "/manual", new_tab=True).classes("self-center")
                 ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps")
-            for title, told in (("The language in short", CONSTRUCTS), ("Keys", _KEYS)):
+            for title, told in (("The language in short", CONSTRUCTS), ("Keys", KEYS)):
                 heading(title)
                 with ui.element("dl").classes("cs-constructs text-sm"):
                     for term, said in told.items():
