@@ -111,7 +111,7 @@ def preferred(
         others: _Sources = [(name, rivals.others, others_counts(t))]
         if not rivals.compared and not t.labels:
             # Nothing has been marked.
-            better, others = [], [(name, rivals.others, _unmarked)]
+            better, others = [], [(name, rivals.others, lambda u: not u.labels)]
         for case in followed.cases(t, [(name, rivals.others, every), (_BETTER, rivals.better, every)]):
             if t.target in fragment.final:
                 guards = followed.none_enters(case, better, followed.final)
@@ -182,10 +182,6 @@ def _rivals_that_matter(
     return list(map(frozenset, matter[False])), list(map(frozenset, matter[True]))
 
 
-def _unmarked(t: Transition) -> bool:
-    return not t.labels
-
-
 def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], _Counts], ...]:
     """The order of runs after an event, given their order before and whether each marks the event.
 
@@ -206,6 +202,13 @@ def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], 
     def at_least(t: Transition) -> _Counts:
         return marked if marked(t) else every
 
+    def same_labels(t: Transition) -> _Counts:
+        return lambda u: u.labels == t.labels
+
+    def larger_labels(t: Transition) -> _Counts:
+        # In an arbitrary order of label sets in which unmarked is least.
+        return lambda u: (bool(u.labels), sorted(u.labels)) > (bool(t.labels), sorted(t.labels))
+
     match strategy:
         case Strategy.NEXT:
             # The first difference decides.
@@ -218,14 +221,5 @@ def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], 
             return alike, at_least, more_marked
         case Strategy.ANY:
             # As NEXT, with an order of all outputs.
-            return _same_labels, whichever, _larger_labels
+            return same_labels, whichever, larger_labels
     raise TypeError(f"{strategy} has no order")
-
-
-def _same_labels(t: Transition) -> _Counts:
-    return lambda u: u.labels == t.labels
-
-
-def _larger_labels(t: Transition) -> _Counts:
-    """Greater in an arbitrary order of label sets in which unmarked is least."""
-    return lambda u: (bool(u.labels), sorted(u.labels)) > (bool(t.labels), sorted(t.labels))

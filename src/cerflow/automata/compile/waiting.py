@@ -296,11 +296,6 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     )
     aside: dict[Template, int] = {}
 
-    def register_for(deferred: Deferred) -> int:
-        if deferred.form not in aside:
-            aside[deferred.form] = deferred.register(deferred.form in repeated, (label, scope), registers)
-        return aside[deferred.form]
-
     def step(waiting: _Aside, t: Transition) -> list[tuple[_Aside, Transition]]:
         if label in t.labels:
             if waiting is None:
@@ -319,8 +314,11 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
                 rest.append(atom)
                 continue
             deferred = defer(atom, label, registers)
-            writes.append(Write(register_for(deferred), deferred.row, deferred.form not in forms, deferred.where))
-            forms.add(deferred.form)
+            form = deferred.form
+            if form not in aside:
+                aside[form] = deferred.register(form in repeated, (label, scope), registers)
+            writes.append(Write(aside[form], deferred.row, form not in forms, deferred.where))
+            forms.add(form)
         return [(frozenset(forms), replace(t, atoms=tuple(rest)).writing(*writes))]
 
     nothing: _Aside = frozenset()
