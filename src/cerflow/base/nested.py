@@ -6,7 +6,7 @@ anything else. So all that reads columns needs to know nothing of structs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +38,14 @@ def is_nested(name: str) -> bool:
 def unnested(name: str) -> str:
     """The name that a column of results has for an attribute: ``device_os``."""
     return name.replace(DOT, "_")
+
+
+def untaken(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
+    """A name with underscores until its form is not ``taken``, to which it is added."""
+    while form(name) in taken:
+        name += "_"
+    taken.add(form(name))
+    return name
 
 
 def field_type(columns: pa.Schema, parts: list[str]) -> pa.DataType | None:

@@ -6,7 +6,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from cerflow.base.errors import Span
-from cerflow.base.nested import unnested
+from cerflow.base.nested import unnested, untaken
 from cerflow.language.condition import Aggregate, Attribute, Expression, LabelReference
 from cerflow.language.formula import Formula, Strategy, Window, check_by
 from cerflow.language.node import Node, node
@@ -109,14 +109,8 @@ class Select(Node):
     @property
     def key_columns(self) -> tuple[str, ...]:
         """The names of the result's columns for the partition keys; one that is taken gets an underscore after it."""
-        taken, found = {*BOOKKEEPING, "events"}, []
-        for key in self.partition:
-            name = unnested(key[0])
-            while name.casefold() in taken:
-                name += "_"
-            taken.add(name.casefold())
-            found.append(name)
-        return tuple(found)
+        taken = {*BOOKKEEPING, "events"}
+        return tuple(untaken(unnested(key[0]), taken, str.casefold) for key in self.partition)
 
 
 @node

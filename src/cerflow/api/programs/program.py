@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,6 +15,7 @@ from cerflow.api.query import Language, Query, Runner, parse
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base import errors
 from cerflow.base.event_tables import to_table, unknown_types
+from cerflow.base.graphs import reached
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
@@ -105,12 +106,10 @@ class Program:
         used = self._used()
         return tuple(d for d in self.tree.definitions if d.name not in used)
 
-    def _used(self) -> set[str]:
-        used: set[str] = set(self.query.tree.streams)
-        for name in reversed(self.queries):
-            if name in used:
-                used.update(self.queries[name].tree.streams)
-        return used
+    def _used(self) -> Collection[str]:
+        """The streams that the last query reads, and those that the definitions among them read."""
+        above = self.definitions
+        return reached(self.query.tree.streams, lambda name: above[name].tree.streams if name in above else ())
 
     def plan(self, events: Schema) -> ProgramPlan:
         """The program made ready for events of a schema (for other parts of cerflow); raises as `recognizer` does."""

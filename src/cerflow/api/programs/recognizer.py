@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from copy import copy
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +18,7 @@ from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
-from cerflow.engine.recognize.recognizer import Recognizer
+from cerflow.engine.recognize.recognizer import Recognizer, StreamRecognizer
 from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.recognize.transaction import Transaction
 from cerflow.engine.state import snapshot
@@ -78,7 +77,7 @@ def _read_by_last(
     return merging.read(statements[-1])[0]
 
 
-class ProgramRecognizer:
+class ProgramRecognizer(StreamRecognizer):
     """Recognises the matches of a program in a stream that arrives in batches; see `Program.recognizer`.
 
     It holds a recogniser of each statement. Like a `Recognizer` it is for one caller at a time.
@@ -104,26 +103,13 @@ class ProgramRecognizer:
         self._prompt = False
         self._in_use = Lock()
 
-    def __copy__(self) -> ProgramRecognizer:
+    def __copy__(self) -> Self:
         """See `Recognizer.__copy__`."""
         plan, text, policy, positions, memory = self._made_of
-        copied = ProgramRecognizer(plan, text, policy, positions=positions, memory=memory)
+        copied = type(self)(plan, text, policy, positions=positions, memory=memory)
         copied._prompt = self._prompt
         copied.take_over(self.snapshot())
         return copied
-
-    def __deepcopy__(self, _: object) -> ProgramRecognizer:
-        return copy(self)
-
-    @property
-    def events(self) -> int:
-        """The number of events of the input accepted so far."""
-        return self._checker.accepted
-
-    @property
-    def bad_records(self) -> int:
-        """The number of events of the input refused so far."""
-        return self._checker.refused
 
     @property
     def live(self) -> dict[str, int]:

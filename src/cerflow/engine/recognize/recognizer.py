@@ -27,22 +27,23 @@ _NAME = "query"
 
 
 class StreamRecognizer:
-    """What the recognisers of one query and of several have in common: a driver."""
+    """What the recognisers of one query, of several and of a program have in common; the first two have a driver."""
 
+    _checker: RecordChecker
     _driver: Driver
 
     def _use(self, driver: Driver) -> None:
-        self._driver = driver
+        self._driver, self._checker = driver, driver.checker
 
     @property
     def events(self) -> int:
-        """The number of events accepted so far."""
-        return self._driver.checker.accepted
+        """The number of events of the input accepted so far."""
+        return self._checker.accepted
 
     @property
     def bad_records(self) -> int:
-        """The number of events refused so far; among several queries, also those that only some refuse."""
-        return self._driver.checker.refused
+        """The number of events of the input refused so far; among several queries, also those that only some refuse."""
+        return self._checker.refused
 
     def __copy__(self) -> Self:
         """Another recogniser in the same state; neither changes when the other goes on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 import pyarrow as pa
 
 from cerflow.base.errors import ArgumentError, did_you_mean, expect
-from cerflow.base.nested import is_nested, unnested
+from cerflow.base.nested import is_nested, unnested, untaken
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
@@ -65,14 +65,6 @@ def selected_attribute(expression: c.Expression) -> c.Attribute | None:
     if isinstance(expression, c.Aggregate) and expression.name in SELECTING:
         expression = expression.argument
     return expression if isinstance(expression, c.Attribute) else None
-
-
-def untaken(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
-    """A name with underscores until its form is not ``taken``, to which it is added."""
-    while form(name) in taken:
-        name += "_"
-    taken.add(form(name))
-    return name
 
 
 def kept_labels(select: Select) -> frozenset[str] | None:

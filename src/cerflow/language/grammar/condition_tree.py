@@ -18,7 +18,7 @@ from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
-from cerflow.language.node import N, walk, walk_into
+from cerflow.language.node import N, Node, walk, walk_into
 
 #: The number of a duration; that of INTERVAL may have a sign.
 _AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -28,8 +28,9 @@ _ZERO = re.compile(r"[+-]?[0.]+($|[eE])")
 _Callback = Callable[["ConditionBuilder", Sequence[Piece]], Parsed]
 
 
-def _of_conditions(cls: type[c.Condition]) -> _Callback:
-    return lambda self, children: self.make(children, cls, *map(self.condition, self.parts(children)))
+def _of(cls: type[Node], read: Callable[[ConditionBuilder, Parsed], Node]) -> _Callback:
+    """An operator on the parts of its rule, each read as a condition or as a value."""
+    return lambda self, children: self.make(children, cls, *(read(self, part) for part in self.parts(children)))
 
 
 def _test(cls: type[c.Condition]) -> _Callback:
@@ -108,7 +109,7 @@ class ConditionBuilder(TreeBuilder):
 
     # -- conditions
 
-    or_, and_, not_ = _of_conditions(c.Or), _of_conditions(c.And), _of_conditions(c.Not)
+    or_, and_, not_ = _of(c.Or, condition), _of(c.And, condition), _of(c.Not, condition)
     between, is_null = _test(c.Between), _test(c.IsNull)
     like, regexp = _pattern(c.Like, check_like), _pattern(c.Regexp, check_regexp)
 
@@ -254,10 +255,7 @@ class ConditionBuilder(TreeBuilder):
                 raise QuerySyntaxError("'||' joins strings", span=side.span, hint="between conditions write OR")
         return self.make(children, c.Function, "||", tuple(sides))
 
-    def negative(self, children: Sequence[Piece]) -> Parsed:
-        """``-a``."""
-        (operand,) = self.parts(children)
-        return self.make(children, c.Negative, self.value(operand))
+    negative = _of(c.Negative, value)
 
     def number(self, children: Sequence[Piece]) -> Parsed:
         """A number, to which a minus directly before it belongs."""

@@ -67,34 +67,31 @@ def kind_of_expression(expression: c.Expression, schema: Schema) -> ValueKind:
 
     Raises `QueryError` for unknown attributes and operands of the wrong kind.
     """
-    return sort_of(expression, schema).kind or ValueKind.OTHER
+    found = fold(expression, lambda current, below: sort_of_node(current, below, schema))
+    _refuse_others([(expression, found)], schema)
+    return found.kind or ValueKind.OTHER
 
 
-def sort_of(expression: c.Expression, schema: Schema) -> Sort:
-    """The same with None for NULL, and with what its numbers count."""
-
-    def visit(current: Node, below: Sequence[Sort]) -> Sort:
-        if isinstance(current, c.Attribute) and schema.has(current.name):
-            other = schema.kind(current.name) is ValueKind.OTHER
-            if other and not pa.types.is_null(schema.columns.field(current.name).type):
-                return Sort(ValueKind.OTHER)
-        if not isinstance(current, c.IsNull):
-            refuse(zip(current.children, below))
-        return sort_of_node(current, below, schema)
-
-    def refuse(parts: Iterable[tuple[Node, Sort]]) -> None:
-        # Values of other types can only be tested for null.
-        for part, sort in parts:
-            if sort.kind is ValueKind.OTHER:
-                sort_of_node(part, (), schema)
-
-    found = fold(expression, visit)
-    refuse([(expression, found)])
-    return found
+def _refuse_others(parts: Iterable[tuple[Node, Sort]], schema: Schema) -> None:
+    """Raise `QueryError` for values of types that can only be tested for null."""
+    for part, sort in parts:
+        if sort.kind is ValueKind.OTHER:
+            assert isinstance(part, c.Attribute)
+            data_type = schema.columns.field(part.name).type
+            raise QueryError(
+                f"attribute '{part.name}' has type {data_type}, which expressions cannot use",
+                span=part.span,
+                hint=instead_of(part.name, data_type),
+            )
 
 
 def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
-    """The sort of an expression, given those of its children; NULL's for what is not an expression of the language."""
+    """The sort of an expression, given those of its children; NULL's for what is not an expression of the language.
+
+    Only attributes that can be no more than tested for null are of the kind OTHER. Raises as `kind_of_expression`.
+    """
+    if not isinstance(current, c.IsNull):
+        _refuse_others(zip(current.children, below), schema)
     match current:
         case c.Literal():
             return Sort(kind_of_literal(current))
@@ -126,16 +123,9 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
 
 def _sort_of_attribute(attribute: c.Attribute, schema: Schema) -> Sort:
     kind = kind_of_attribute(attribute.name, attribute, schema)
-    if kind is not ValueKind.OTHER:
-        return Sort(kind, attribute.name == schema.time and kind.numeric, _zoned(attribute.name, schema))
-    data_type = schema.columns.field(attribute.name).type
-    if pa.types.is_null(data_type):
+    if kind is ValueKind.OTHER and pa.types.is_null(schema.columns.field(attribute.name).type):
         return Sort(None)
-    raise QueryError(
-        f"attribute '{attribute.name}' has type {data_type}, which expressions cannot use",
-        span=attribute.span,
-        hint=instead_of(attribute.name, data_type),
-    )
+    return Sort(kind, attribute.name == schema.time and kind.numeric, _zoned(attribute.name, schema))
 
 
 def instead_of(name: str, data_type: pa.DataType) -> str | None:

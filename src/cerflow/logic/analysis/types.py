@@ -14,15 +14,23 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.automaton import AutomatonStep, TypeTest
+from cerflow.language.automaton import TypeTest
 from cerflow.language.event_kinds import kinds_in
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold
 from cerflow.language.select import ExpressionItem, LabelItem, Select
-from cerflow.language.sremo import Terminal, Windowed, with_fields
+from cerflow.language.sremo import with_fields
 from cerflow.logic.analysis.checks import check_given
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.kind_checks import a_kind, check_moment, check_ordered, check_string
-from cerflow.logic.analysis.kinds import inexact, instead_of, kind_of_attribute, refuse_mixture, refuse_zones, sort_of
+from cerflow.logic.analysis.kinds import (
+    Sort,
+    inexact,
+    instead_of,
+    kind_of_attribute,
+    refuse_mixture,
+    refuse_zones,
+    sort_of_node,
+)
 from cerflow.logic.analysis.scopes import labels_of
 
 #: A decimal that is written out as a text.
@@ -37,16 +45,9 @@ def check_types(select: Select, schema: Schema) -> None:
     """
     schema = schema.reading(attributes_in(select))
     select = with_fields(select, schema.attributes)
-    for current in walk(select.formula):
-        if schema.untyped and isinstance(current, f.EventType | TypeTest) and not isinstance(current, f.EventKind):
-            _refuse_type(current, select, schema)
-        if isinstance(current, f.Filter | f.NotEvent | f.EventKind | Terminal | AutomatonStep):
-            if current.condition is not None:
-                _check_conditions(current.condition, schema)
-        elif isinstance(current, f.Within | f.NotFollowedBy | Windowed):
-            _check_window(current.window, schema)
+    _check_parts(select.formula, select, schema)
     if select.window is not None:
-        _check_window(select.window, schema)
+        _check_parts(select.window, select, schema)
     for number in range(len(select.partition)):
         _check_key(number, select, schema)
     for item in select.projection.items:
@@ -56,8 +57,7 @@ def check_types(select: Select, schema: Schema) -> None:
             for name in item.attributes or ():
                 kind_of_attribute(name, item, schema)
         elif isinstance(item, ExpressionItem):
-            sort_of(item.expression, schema)
-            _check_conditions(item.expression, schema)
+            _check_parts(item, select, schema)
 
 
 def _refuse_type(named: f.EventType | TypeTest, select: Select, schema: Schema) -> None:
@@ -80,36 +80,39 @@ def _refuse_type(named: f.EventType | TypeTest, select: Select, schema: Schema) 
     )
 
 
-def _check_conditions(root: Node, schema: Schema) -> None:
-    for current in walk(root):
+def _check_parts(root: Node, select: Select, schema: Schema) -> None:
+    """Whether the windows, conditions and names of types in a part of a query fit a schema."""
+
+    def visit(current: Node, below: Sequence[Sort]) -> Sort:
+        sort = sort_of_node(current, below, schema)
         match current:
+            case f.EventType() | TypeTest() if schema.untyped and not isinstance(current, f.EventKind):
+                _refuse_type(current, select, schema)
+            case f.Window():
+                _check_window(current, schema)
             case c.Comparison() | c.In() | c.Between():
-                for comparison in c.comparisons(current):
-                    _check_comparison(comparison, schema)
+                for comparison, other in zip(c.comparisons(current), below[1:]):
+                    _check_comparison(comparison, (below[0], other), schema)
             case c.Like() | c.Regexp():
                 what = "LIKE" if isinstance(current, c.Like) else "REGEXP"
-                check_string(sort_of(current.operand, schema).kind, current.operand, what)
-            case c.IsNull():
-                for place in walk(current.operand):
-                    if isinstance(place, c.Attribute):
-                        kind_of_attribute(place.name, place, schema)
-                if not isinstance(current.operand, c.Attribute):
-                    sort_of(current.operand, schema)
+                check_string(below[0].kind, current.operand, what)
             case c.PredicateCall():
-                for argument in current.arguments:
-                    if not isinstance(argument, c.LabelReference):
-                        _check_argument(argument, schema)
+                for argument, given in zip(current.arguments, below):
+                    _check_argument(argument, given)
             case c.SetTest():
-                check_ordered(sort_of(current.argument, schema).kind, current.argument, current.name)
+                check_ordered(below[0].kind, current.argument, current.name)
+        return sort
+
+    fold(root, visit)
 
 
-def _check_argument(argument: c.Expression, schema: Schema) -> None:
+def _check_argument(argument: c.Expression, sort: Sort) -> None:
     """Whether a value can be handed to a predicate: times that are computed cannot."""
     given = argument
     if isinstance(argument, c.Aggregate) and argument.name in ("min", "max", "first", "last"):
         given = argument.argument
     plain = isinstance(given, c.Attribute | c.Literal) or (isinstance(given, c.Function) and given.name == "time")
-    if sort_of(argument, schema).of_time and not plain:
+    if sort.of_time and not plain:
         raise QueryError(
             "a predicate takes attributes and numbers, but this is a computed timestamp or duration",
             span=argument.span,
@@ -117,13 +120,12 @@ def _check_argument(argument: c.Expression, schema: Schema) -> None:
         )
 
 
-def _check_comparison(comparison: c.Comparison, schema: Schema) -> None:
+def _check_comparison(comparison: c.Comparison, sorts: tuple[Sort, Sort], schema: Schema) -> None:
     """Whether two values can be compared: numbers with numbers, timestamps also with strings that are written out.
 
     A duration is compared with durations, and with numbers that count time.
     """
     operator, left, right = comparison.operator, comparison.left, comparison.right
-    sorts = sort_of(left, schema), sort_of(right, schema)
     kinds = sorts[0].kind, sorts[1].kind
     if {sort.zoned for sort in sorts} == {True, False}:
         refuse_zones(comparison, (left, right), schema)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import is_moment
+from cerflow.base.graphs import gathered
 from cerflow.base.operators import NEGATED, Operator
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, In, IsNull, Literal, Not
 from cerflow.logic.conditions.connectives import conjunction, conjuncts, not_true, two_valued
@@ -168,9 +169,7 @@ class CaseTree:
         """
         needed = self.literals(required)
         # Many guards are the same.
-        places: dict[tuple[_Number, ...], list[int]] = {}
-        for k, guard in enumerate(guards):
-            places.setdefault(guard, []).append(k)
+        places = gathered((guard, k) for k, guard in enumerate(guards))
         asked = list(places)
         missing = _Branch(self).open(needed)
         root = None if missing is None else _Branch(self).with_all(missing)

@@ -75,11 +75,7 @@ def _visit(current: Node, below: Sequence[_Rewritten], schema: Schema, times: bo
     if times and isinstance(current, c.Comparison | c.Between | c.In):
         return _Rewritten(with_children(current, _alike(below, schema)), Sort(None))
     trees = [form.tree for form in below]
-    # IS NULL may ask for values of any type; what else does has been refused.
-    unread = (
-        isinstance(current, c.Attribute) and schema.has(current.name) and schema.kind(current.name) is ValueKind.OTHER
-    )
-    if unread or not isinstance(current, c.Expression):
+    if not isinstance(current, c.Expression):
         return _Rewritten(with_children(current, trees), Sort(None))
     sort = sort_of_node(current, [form.sort for form in below], schema)
     if sort.kind is ValueKind.FLOAT and _is_choice(current):
