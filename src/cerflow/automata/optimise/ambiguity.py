@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 from cerflow.automata.model.fragment import Fragment
@@ -79,22 +80,18 @@ def enlarged(automaton: Transducer | Fragment, by: frozenset[str], *, before: bo
     begin before the other. Atoms count as satisfiable.
     """
     leaving = automaton.leaving()
-    tests = {t.test: conjuncts(t.test) for t in automaton.transitions}
-    compatible: dict[tuple[Condition, Condition], bool] = {}
 
-    def together(t: Transition, u: Transition) -> bool:
-        # Many transitions have the same test.
-        key = (t.test, u.test)
-        if key not in compatible:
-            compatible[key] = not contradicts([*tests[t.test], *tests[u.test]])
-        return compatible[key]
+    # Many transitions have the same test.
+    @cache
+    def together(one: Condition, other: Condition) -> bool:
+        return not contradicts([*conjuncts(one), *conjuncts(other)])
 
     #: The states of a run and of a larger one, whether it is larger already, and whether the run may begin to mark.
     def following(place: _Place) -> Iterator[_Place]:
         p, q, larger, may_begin = place
         for t, u in product((t for t in leaving[p] if may_begin or not t.labels), leaving[q]):
             more = _counts(u, by) - _counts(t, by)
-            if more >= 0 and together(t, u):
+            if more >= 0 and together(t.test, u.test):
                 now = larger or more > 0
                 both_end = now and {t.target, u.target} <= automaton.final
                 yield _FOUND if both_end else (t.target, u.target, now, may_begin or bool(u.labels))
