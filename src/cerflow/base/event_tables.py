@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -195,14 +196,8 @@ def _misfit(
     values: list[Any], name: str, target: pa.DataType | None, array: Callable[[list[Any]], pa.Array]
 ) -> InputError:
     """The error for the first value that cannot be in a column with those before it."""
-    fits, fails = 0, len(values)
-    while fails - fits > 1:
-        middle = (fits + fails) // 2
-        if _works(array, values[:middle]):
-            fits = middle
-        else:
-            fails = middle
-    row, value = fails - 1, values[fails - 1]
+    row = bisect_left(range(1, len(values)), True, key=lambda count: not _works(array, values[:count]))
+    value = values[row]
     said = f"row {row}: the value {shown(value)} of '{name}' "
     if target is not None:
         return InputError(f"{said}does not fit the column, which has type {target}")

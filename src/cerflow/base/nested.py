@@ -87,12 +87,9 @@ def field_values(column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa
 
 def flattened(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The values of a row and, for dicts in it, those of their fields, under the names of nested attributes."""
-    stack = [iter(row.items())]
+    stack = [*row.items()][::-1]
     while stack:
-        for name, value in stack[-1]:
-            yield name, value
-            if isinstance(value, Mapping):
-                stack.append(iter([(f"{name}{DOT}{field}", below) for field, below in value.items()]))
-                break
-        else:
-            stack.pop()
+        name, value = stack.pop()
+        yield name, value
+        if isinstance(value, Mapping):
+            stack += [(f"{name}{DOT}{field}", below) for field, below in value.items()][::-1]

@@ -16,8 +16,9 @@ from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers, one_array, pushed_together
 from cerflow.base.errors import InputError
+from cerflow.engine.evaluate.vectors import plain_numbers
 from cerflow.engine.slices.by_keys import Key
-from cerflow.engine.slices.by_row_groups import RowGroup, extremes_of, is_orderly, keys_of
+from cerflow.engine.slices.by_row_groups import RowGroup, extremes_of, is_orderly
 from cerflow.files.blocks import reading
 from cerflow.files.column_types import Look
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows, needs_look
@@ -202,7 +203,7 @@ class OrderedGroups:
             part = self.plan.part(Block(table, np.arange(len(table))), first, None)
             first += len(table)
             if ordered and time is not None:
-                keys = keys_of(one_array(part.table.column(time)))
+                keys = plain_numbers(one_array(part.table.column(time)))
                 starts = np.cumsum([0, *(group.rows for group in groups[:-1])])
                 ends = zip(np.minimum.reduceat(keys, starts), np.maximum.reduceat(keys, starts))
                 for group, (least, greatest) in zip(groups, ends):

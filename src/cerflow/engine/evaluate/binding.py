@@ -33,15 +33,10 @@ class Call(Condition):
 
 
 @node
-class CallOfSet(Condition):
-    """A `cerflow.logic.conditions.guards.SetCall` that does not depend on names."""
+class CallOfSet(SetCall):
+    """The same of a predicate of sets."""
 
     predicate: Predicate
-    arguments: tuple[Expression, ...]
-    sets: tuple[int, ...]
-    gathered: int
-    rows: AllRows | None
-    here: int
 
     @property
     def own(self) -> tuple[Expression, ...]:
@@ -49,11 +44,6 @@ class CallOfSet(Condition):
         if self.here:
             return self.arguments
         return tuple(a for a, number in zip(self.arguments, self.sets) if not 0 <= number < self.gathered)
-
-    def notation(self) -> tuple[str | Node, ...]:
-        """See `Node.notation`."""
-        name, sets = self.predicate.name, self.sets
-        return SetCall(name, self.arguments, sets, self.gathered, self.rows, self.here).notation()
 
 
 @node
@@ -169,10 +159,10 @@ class _Binding:
                 if predicate.kind is PredicateKind.SET:
                     # On the current event, the call is about that event alone.
                     sets = tuple(0 if reads_events(argument) else -1 for argument in arguments)
-                    return CallOfSet(predicate, self._given(arguments), sets, 1, None, 1)
+                    return CallOfSet(name, self._given(arguments), sets, 1, None, 1, predicate)
                 return Call(predicate, self._given(arguments), span=current.span)
             case SetCall(name, arguments, sets, gathered, rows, here):
-                return CallOfSet(registered(name), self._given(arguments), sets, gathered, rows, here)
+                return CallOfSet(name, self._given(arguments), sets, gathered, rows, here, registered(name))
         return current
 
     def _given(self, arguments: Sequence[Expression]) -> tuple[Expression, ...]:

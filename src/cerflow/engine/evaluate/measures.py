@@ -66,15 +66,18 @@ def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     return vector.integers()
 
 
-def bounds(window: Window, rows: BatchRows, schema: Schema) -> Ints:
-    """For each event the greatest measure of a start outside its window; null if it has no measure."""
+def bounds(window: Window, rows: BatchRows, schema: Schema, *, closed: bool = False) -> Ints:
+    """For each event the greatest measure of a start outside its window; null if it has no measure.
+
+    With ``closed`` what lies as far back as the window is long is still inside.
+    """
     vector = _vector(window, rows, schema)
     size = window_size(window, schema, rows.unit)
     if vector.kind is not ValueKind.FLOAT:
-        below = _below(vector.integers(), size)
+        below = _below(vector.integers(), Fraction(size.numerator // size.denominator + 1) if closed else size)
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
-    now = vector.floats()
-    return np.where(np.isnan(now), NULL, _edges(now, float(size)))
+    now, width = vector.floats(), float(size)
+    return np.where(np.isnan(now), NULL, _edges(now, float(np.nextafter(width, np.inf)) if closed else width))
 
 
 def first_inside(key: float, size: Fraction) -> float:
@@ -162,14 +165,8 @@ def column_times(times: Ints, schema: Schema, unit: str) -> pa.Array:
 
 def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     """For each event the greatest time at which the previous event of its substream makes the substream start again."""
-    assert schema.time is not None
     assert schema.forget is not None
-    size = duration_in_units(DurationWindow(schema.forget), schema, rows.unit)
-    vector = rows.attribute(schema.time)
-    if vector.kind is ValueKind.FLOAT:
-        return _edges(vector.floats(), float(np.nextafter(float(size), np.inf)))
-    whole = size.numerator // size.denominator + 1
-    return _below(vector.integers(), Fraction(whole))
+    return bounds(DurationWindow(schema.forget), rows, schema, closed=True)
 
 
 def _below(now: Ints, size: Fraction) -> Ints:

@@ -6,7 +6,6 @@ unknown. Columns that only these conditions read may then be missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyarrow as pa
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
 from cerflow.language.condition import Condition
-from cerflow.language.node import Node, node, transform
+from cerflow.language.node import node
 
 #: The column of bits; it is not an attribute of events.
 PRECOMPUTED = "\0precomputed"
@@ -36,22 +35,6 @@ class Precomputed(Condition):
 def with_bits(schema: Schema, data_type: pa.DataType = _BITS) -> Schema:
     """The schema with the column of bits added."""
     return replace(schema, columns=schema.columns.append(pa.field(PRECOMPUTED, data_type)))
-
-
-def numbered_conditions(conditions: Sequence[Condition]) -> Mapping[Condition, Precomputed]:
-    """The replacement of each condition."""
-    return {condition: Precomputed(number) for number, condition in enumerate(conditions)}
-
-
-def with_precomputed(test: Condition, precomputed: Mapping[Condition, Precomputed]) -> Condition:
-    """A test with the precomputed conditions replaced by their results."""
-    if not precomputed:
-        return test
-
-    def visit(current: Node) -> Node:
-        return precomputed.get(current, current) if isinstance(current, Condition) else current
-
-    return transform(test, visit)
 
 
 def precomputed_truth(bits: Vector, number: int) -> TruthVector:

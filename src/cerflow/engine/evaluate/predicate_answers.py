@@ -101,13 +101,10 @@ def _arrow(argument: Vector | EventArgument, index: NDArray[np.intp], unit: str)
         return pa.array(list(argument.dictionary), pa.string()).take(pa.array(data, mask=mask))
     if argument.kind is ValueKind.DECIMAL:
         return array_of([text_decimal(argument.dictionary[k]) for k in data.tolist()])
-    if argument.kind is ValueKind.BOOLEAN:
-        return pa.array(data != 0, mask=mask)
-    if argument.kind is ValueKind.TIMESTAMP:
-        return pa.array(data, pa.timestamp(unit, "UTC"), mask=mask)
-    if argument.kind is ValueKind.DURATION:
-        return pa.array(data, pa.duration("us"), mask=mask)
-    return pa.array(data + 0.0 if argument.kind is ValueKind.FLOAT else data, mask=mask)
+    found = pa.array(data + 0.0 if argument.kind is ValueKind.FLOAT else data, mask=mask)
+    moments, lengths = pa.timestamp(unit, "UTC"), pa.duration("us")
+    forms = {ValueKind.BOOLEAN: pa.bool_(), ValueKind.TIMESTAMP: moments, ValueKind.DURATION: lengths}
+    return found.cast(forms.get(argument.kind, found.type))
 
 
 def _ask_scalar(

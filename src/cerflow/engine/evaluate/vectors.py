@@ -155,6 +155,16 @@ def _durations(column: pa.Array, nulls: Mask | None) -> Vector:
     return Vector(ValueKind.DURATION, ticks * size.numerator // size.denominator, nulls)
 
 
+def plain_numbers(column: pa.Array) -> Ints | Floats:
+    """The numbers or times of a column in its own unit, dates in milliseconds; NaN for null floats, or any number."""
+    if kind_of(column.type) is ValueKind.FLOAT:
+        return nearest_floats(column)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
+    # Values that do not fit are refused anyway.
+    return numbers_of(column.cast(pa.int64(), safe=False))
+
+
 def literal_vector(value: int | float | str | bool | timedelta | None) -> Vector:
     """A literal as a zero-dimensional vector."""
     if isinstance(value, timedelta):

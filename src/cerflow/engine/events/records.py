@@ -11,10 +11,11 @@ import pyarrow as pa
 from cerflow.base import arrow_columns, limits
 from cerflow.base.array_types import Floats, Ints, Mask
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError
-from cerflow.base.schema import Schema, ValueKind, kind_of
+from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.ranges import limits as value_limits
 from cerflow.engine.evaluate.ranges import out_of_range, why, written
+from cerflow.engine.evaluate.vectors import plain_numbers
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.scan.checks import batch_check
 from cerflow.engine.scan.columns import ExportedBatch
@@ -172,7 +173,7 @@ class RecordChecker:
     def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str]]:
         """The times that are unknown or decrease; times of otherwise invalid events do not count."""
         name = self.schema.time
-        values = _numbers(column)
+        values = plain_numbers(column)
         if self._in_order(column, values):
             return []
         unknown = arrow_columns.truths_of(column.is_null()) if column.null_count else np.zeros(len(column), bool)
@@ -246,7 +247,7 @@ class RecordChecker:
 
     def accept_time(self, clock: pa.Array) -> None:
         """Refuse events before the time in an array from now on."""
-        time = _numbers(clock)[0].item()
+        time = plain_numbers(clock)[0].item()
         self.latest = time if self.latest is None else max(self.latest, time)
 
     @property
@@ -274,14 +275,4 @@ def _last(column: pa.Array) -> int | float:
     # This is faster than a kernel of Arrow.
     if pa.types.is_int64(column.type) or pa.types.is_timestamp(column.type):
         return int(last.value if pa.types.is_timestamp(column.type) else last.as_py())
-    return _numbers(column.slice(len(column) - 1))[0].item()  # type: ignore[no-any-return]
-
-
-def _numbers(column: pa.Array) -> Ints | Floats:
-    """Times as numbers, with any number for null."""
-    if kind_of(column.type) is ValueKind.FLOAT:
-        return arrow_columns.nearest_floats(column)
-    if pa.types.is_date(column.type):
-        column = column.cast(pa.timestamp("ms"))
-    # Values that do not fit are refused anyway.
-    return arrow_columns.numbers_of(column.cast(pa.int64(), safe=False))
+    return plain_numbers(column.slice(len(column) - 1))[0].item()  # type: ignore[no-any-return]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import itemgetter
 from threading import Lock
 from typing import Any
@@ -21,7 +22,7 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.language.condition import And, Attribute, Comparison, Condition, In, Literal, Not, Or
-from cerflow.language.node import Node
+from cerflow.language.node import nested_operands
 from cerflow.logic.conditions.guards import Satisfied, TypeTest
 
 
@@ -43,17 +44,14 @@ class TextColumn:
     def compared(self) -> frozenset[str] | None:
         """The texts to which tests compare, so that all other texts are alike. None if tests do anything else."""
         found: set[str] = set()
-        pending: list[Node] = list(self.tests.values())
-        while pending:
-            match pending.pop():
+        for leaf in chain(*(nested_operands(test, And | Or | Not | Satisfied) for test in self.tests.values())):
+            match leaf:
                 case TypeTest(text, None):
                     found.add(text)
                 case Comparison(Operator.EQ | Operator.NE, Attribute(), Literal(str(text))):
                     found.add(text)
                 case In(Attribute(), items) if all(isinstance(item.value, str) for item in items):
                     found.update(str(item.value) for item in items)
-                case And() | Or() | Not() | Satisfied() as current:
-                    pending += current.children
                 case _:
                     return None
         return frozenset(found)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import Floats, Ints
-from cerflow.base.arrow_columns import array_of_numbers, numbers_of
+from cerflow.base.arrow_columns import array_of_numbers
 from cerflow.base.units import DAY, UNIT_NAMES
-from cerflow.engine.slices.by_keys import Key, Keys, Lookback, Pieces, Slice
+from cerflow.engine.evaluate.vectors import plain_numbers
+from cerflow.engine.slices.by_keys import Key, Keys, Lookback, Pieces, Slice, slices_by_key
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,9 @@ def cut_at(known: RowGroups, borders: Sequence[Key], lookback: Lookback | None) 
     """The slices that begin at ``borders``, which ascend, and the one before the first of them."""
     slices = []
     read = waiting = 0
-    least, greatest = known.ends
-    for start, stop in pairwise([least, *borders, greatest]):
-        cut = Slice(least, start, stop) if lookback is None else lookback.slice(start, stop, known)
-        some = known.touching(cut.begin, stop)
-        waiting = max(waiting, known.waiting(some, known.shares(some, cut.begin, stop)))
+    for cut in slices_by_key(borders, lookback or Lookback(lambda key: None), known):
+        some = known.touching(cut.begin, cut.stop)
+        waiting = max(waiting, known.waiting(some, known.shares(some, cut.begin, cut.stop)))
         read += int(known.count[some].sum())
         groups = tuple(known.groups[k] for k in some.tolist())
         slices.append(GroupSlice(**vars(cut), groups=groups, before=known.ended(cut.begin)))
@@ -176,17 +174,6 @@ def is_orderly(data_type: pa.DataType) -> bool:
     whole = pa.types.is_integer(data_type) and data_type != pa.uint64()
     real = pa.types.is_float32(data_type) or pa.types.is_float64(data_type)
     return bool(whole or real or pa.types.is_timestamp(data_type) or pa.types.is_date32(data_type))
-
-
-def keys_of(column: pa.Array) -> Keys:
-    """The values of a column of such a type; NaN for null floats, anything for other nulls."""
-    if pa.types.is_floating(column.type):
-        floats: Floats = numbers_of(column.cast(pa.float64()), np.nan)
-        return floats
-    if pa.types.is_date32(column.type):
-        column = column.cast(pa.timestamp("ms"))
-    integers: Ints = numbers_of(column.cast(pa.int64()))
-    return integers
 
 
 def extremes_of(statistics: Any, data_type: pa.DataType) -> tuple[Key, Key] | None:
@@ -214,7 +201,7 @@ def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
             return None
         # Arrow reads seconds, say, that are stored as milliseconds.
         found = array_of_numbers(np.array([raw])).cast(pa.timestamp(stored))
-        return int(keys_of(found.cast(pa.timestamp(data_type.unit), safe=False))[0])
+        return int(plain_numbers(found.cast(pa.timestamp(data_type.unit), safe=False))[0])
     if pa.types.is_unsigned_integer(data_type) and raw < 0:
         return raw + (1 << 32)
     return raw

@@ -12,9 +12,9 @@ from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.graphs import gathered, reached
-from cerflow.engine.evaluate.precomputed_conditions import numbered_conditions, with_precomputed
+from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.language.condition import Condition, Not
-from cerflow.language.node import walk
+from cerflow.language.node import Node, transform, walk
 from cerflow.logic.conditions.connectives import FALSE, TRUE, conjuncts, with_atoms
 from cerflow.logic.conditions.guards import InWindow, Satisfied, TypeTest
 
@@ -90,7 +90,7 @@ class Moves:
     def __init__(self, transducer: Transducer, measured: frozenset[int], precomputed: Sequence[Condition]) -> None:
         self._transducer = transducer
         self._measured = measured
-        self._precomputed = numbered_conditions(precomputed)
+        self._precomputed: dict[Node, Node] = {known: Precomputed(number) for number, known in enumerate(precomputed)}
         self._test_numbers: dict[Condition, int] = {}
         self.tests: list[Condition] = []
         #: The states in which every event is looked at: the initial ones, and with ticks all.
@@ -249,7 +249,9 @@ class Moves:
     def _numbers(self, conditions: Iterable[Condition]) -> frozenset[int]:
         found = set()
         for own in conditions:
-            test = with_precomputed(own, self._precomputed)
+            test = own
+            if self._precomputed:
+                test = transform(own, lambda current: self._precomputed.get(current, current))
             if test not in self._test_numbers:
                 self._test_numbers[test] = len(self.tests)
                 self.tests.append(test)

@@ -9,18 +9,9 @@ from cerflow.automata.model.transducer import Transducer
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
-from cerflow.logic.analysis.kinds import kind_of_expression
+from cerflow.logic.analysis.kinds import sort_of_node
 from cerflow.logic.conditions.guards import Measure, Stored
-from cerflow.logic.conditions.register_values import (
-    Dated,
-    DatePart,
-    Joined,
-    Known,
-    Microseconds,
-    SquareRoot,
-    Whole,
-    Word,
-)
+from cerflow.logic.conditions.register_values import Joined, Known, SquareRoot, Word
 
 #: The kind of each field of each register; None while it is unknown.
 RegisterKinds = Sequence[Sequence[ValueKind | None]]
@@ -73,9 +64,7 @@ def register_expression_kind(
                 return schema.kind(schema.column(current.name))
             case Stored():
                 return kinds[current.register][current.field]
-            case c.TruthValue():
-                return ValueKind.BOOLEAN
-            case Measure() | Known() | Word(_, True) | Microseconds() | Dated() | Whole() | DatePart():
+            case Measure() | Known() | Word(_, True):
                 return ValueKind.INTEGER
             case SquareRoot():
                 return ValueKind.FLOAT
@@ -93,7 +82,8 @@ def register_expression_kind(
                 return reduce(_join, below)
             case c.Function("abs" | "floor" | "ceil" | "round" | "prev"):
                 return below[0]
-        return kind_of_expression(current, schema)
+        # The kinds of all others do not depend on those of their operands.
+        return sort_of_node(current, (), schema).kind or ValueKind.OTHER
 
     return fold(expression, visit)
 

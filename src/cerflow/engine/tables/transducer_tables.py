@@ -101,18 +101,11 @@ class TransducerTables:
         self.by = by
         self.lists = pick in (layout.EARLIEST, layout.LATEST)
         self.alone = self.lists and one_run_each(transducer)
-        self._signatures: dict[frozenset[int], int] = {}
-        self._by_effect: dict[Effect, int] = {}
-        #: The effect of each signature.
-        self.effects: list[Effect] = []
-        #: For each signature whether it allows any move, or ends any waiting.
-        self.relevant: list[bool] = []
         #: The registers whose collections may become too many.
         self.guessing = growing_collections(transducer)
-        #: Whether runs may read ticks; the durations after which they do; for each signature those that may begin.
+        #: Whether runs may read ticks; the durations after which they do.
         self.ticking = has_ticks(transducer)
         self.deadlines = deadlines_of(transducer)
-        self.opened: list[frozenset[int]] = []
         self.consume = consume
         #: Whether a match drops those of other partitions, which may be known at the same moment.
         self.consumes_at_once = bool(self.deadlines) and self.partitioned and consume == 1
@@ -131,17 +124,14 @@ class TransducerTables:
         self.asks = len(self.atoms.calls) > 0
         #: The strings of the query itself; they come first and always stay.
         self.own_strings = len(self.strings)
-        self.signatures([frozenset()])
+        self._start_signatures()
 
     def fresh(self) -> TransducerTables:
         """The same tables with their own strings and signatures; not for programs with predicates."""
         other = copy(self)
         other.strings = Strings(self.strings.texts)
-        other._signatures = dict(self._signatures)
-        other._by_effect = dict(self._by_effect)
-        other.effects = list(self.effects)
-        other.relevant = list(self.relevant)
-        other.opened = list(self.opened)
+        for name in ("_signatures", "_by_effect", "effects", "relevant", "opened"):
+            setattr(other, name, copy(getattr(self, name)))
         return other
 
     def lacking(self, types: frozenset[str]) -> TransducerTables:
@@ -347,18 +337,25 @@ class TransducerTables:
     def forget_signatures(self) -> None:
         """Start again if there are very many signatures; only the events of one batch refer to them."""
         if len(self._signatures) > limits.SIGNATURES:
-            self._signatures = {}
-            self._by_effect = {}
-            self.effects = []
-            self.relevant = []
-            self.opened = []
-            self.arrays = self.arrays._replace(
-                signature_start=self.arrays.signature_start[:1],
-                signature_rows=self.arrays.signature_rows[:0],
-                signature_transitions=self.arrays.signature_transitions[:0],
-                signature_state=self.arrays.signature_state[:0],
-            )
-            self.signatures([frozenset()])
+            self._start_signatures()
+
+    def _start_signatures(self) -> None:
+        """Have the signature of an event that satisfies no test, and no other."""
+        self._signatures: dict[frozenset[int], int] = {}
+        self._by_effect: dict[Effect, int] = {}
+        #: The effect of each signature.
+        self.effects: list[Effect] = []
+        #: For each signature whether it allows any move, or ends any waiting.
+        self.relevant: list[bool] = []
+        #: For each signature the durations after which runs that may begin then read ticks.
+        self.opened: list[frozenset[int]] = []
+        self.arrays = self.arrays._replace(
+            signature_start=self.arrays.signature_start[:1],
+            signature_rows=self.arrays.signature_rows[:0],
+            signature_transitions=self.arrays.signature_transitions[:0],
+            signature_state=self.arrays.signature_state[:0],
+        )
+        self.signatures([frozenset()])
 
     def _with_signatures(self, tables: TableArrays, added: Sequence[Effect]) -> TableArrays:
         states = np.full((len(added), self.transducer.states), -1, np.int32)

@@ -23,9 +23,9 @@ from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.nested import field_type, field_values, parts_of, root_of
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.evaluate.vectors import Vector, plain_numbers
 from cerflow.engine.slices.by_keys import Key, Keys
-from cerflow.engine.slices.by_row_groups import RowGroup, keys_of
+from cerflow.engine.slices.by_row_groups import RowGroup
 from cerflow.spark.source.files import DataFile, opened
 
 
@@ -276,7 +276,7 @@ class RowGroupReader:
             raise InputError(
                 f"'{leading}' is null in '{self.files[group.file].path}'; an order without a time needs it everywhere"
             )
-        return keys_of(head.column(leading))
+        return plain_numbers(head.column(leading))
 
     def _check(self, group: RowGroup, keys: Keys) -> None:
         if group.least is None or group.greatest is None or not len(keys):
@@ -299,7 +299,7 @@ def _missing(column: pa.Array) -> Mask | None:
     floating = pa.types.is_floating(column.type)
     if not (floating or column.null_count):
         return None
-    missing: Mask = np.isnan(keys_of(column)) if floating else truths_of(pc.is_null(column))
+    missing: Mask = np.isnan(plain_numbers(column)) if floating else truths_of(pc.is_null(column))
     return missing if missing.any() else None
 
 
