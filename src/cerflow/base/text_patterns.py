@@ -96,13 +96,12 @@ def literal_parts(pattern: str) -> list[str] | None:
 
     None if there is a ``_`` in it.
     """
-    found = [""]
-    for token in tokens(pattern):
-        if token is ONE:
-            return None
-        if token is MANY:
-            found.append("")
+    parts, found = tokens(pattern), [""]
+    if ONE in parts:
+        return None
+    for part in parts:
+        if isinstance(part, str):
+            found[-1] += part
         else:
-            assert isinstance(token, str)
-            found[-1] += token
+            found.append("")
     return found

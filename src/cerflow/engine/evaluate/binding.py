@@ -7,16 +7,19 @@ it gets a field for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
-from cerflow.automata.model.transducer import Transducer, Transition, Write
+from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base.graphs import gathered, reached
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
 from cerflow.language.predicates.registry import Predicate, PredicateKind, registered
 from cerflow.logic.conditions.guards import AllRows, SetCall, Stored, reads_events
+
+A = TypeVar("A")
 
 
 @node
@@ -38,12 +41,9 @@ class CallOfSet(SetCall):
 
     predicate: Predicate
 
-    @property
-    def own(self) -> tuple[Expression, ...]:
-        """The arguments read from the current event and from registers with single values, in order."""
-        if self.here:
-            return self.arguments
-        return tuple(a for a, number in zip(self.arguments, self.sets) if not 0 <= number < self.gathered)
+    def own(self, arguments: Sequence[A]) -> list[A]:
+        """Those of the arguments that are read from the current event and from registers with single values."""
+        return [a for a, number in zip(arguments, self.sets) if self.here or not 0 <= number < self.gathered]
 
 
 @node
@@ -72,6 +72,11 @@ def shows_events(tree: Node) -> bool:
     return any(isinstance(argument, LabelReference) for call in calls for argument in call.arguments)
 
 
+def words(expressions: Iterable[Expression]) -> list[Expression]:
+    """The values that make up arguments or a row; a whole event is many values."""
+    return [v for e in expressions for v in (e.values if isinstance(e, WholeEvent) else (e,))]
+
+
 def calls_in(tree: Node) -> bool:
     """Whether a guard or expression calls a predicate."""
     return any(isinstance(current, Call | CallOfSet) for current in walk(tree))
@@ -82,8 +87,7 @@ def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
 
     Raises `QueryError` if a predicate is no longer registered.
     """
-    trees: list[Node] = [tree for t in transducer.transitions for tree in (t.test, *t.atoms)]
-    trees += [e for t in transducer.transitions for w in t.writes for e in (*w.row, *w.where)]
+    trees = (tree for t in transducer.transitions for tree in (t.test, *t.trees))
     if not any(isinstance(current, PredicateCall | SetCall) for tree in trees for current in walk(tree)):
         return transducer
     return _Binding(transducer, tuple(attributes)).bound()
@@ -116,34 +120,16 @@ class _Binding:
         return replace(
             self.transducer,
             transitions=tuple(map(self._transition, self.transducer.transitions)),
-            registers=tuple(
-                replace(register, fields=places[-1]) for register, places in zip(self.transducer.registers, self.first)
-            ),
+            registers=tuple(replace(r, fields=places[-1]) for r, places in zip(self.transducer.registers, self.first)),
         )
 
     def _transition(self, t: Transition) -> Transition:
-        return replace(
-            t,
-            test=self._condition(t.test),
-            atoms=tuple(map(self._condition, t.atoms)),
-            writes=tuple(
-                Write(
-                    w.register,
-                    tuple(e for value in w.row for e in self._row(value)),
-                    w.fresh,
-                    tuple(map(self._condition, w.where)),
-                )
-                for w in t.writes
-            ),
-        )
+        told = t.with_trees(self._told)
+        writes = tuple(replace(write, row=tuple(words(write.row))) for write in told.writes)
+        return replace(told, test=self._told(t.test), writes=writes)
 
-    def _condition(self, condition: Condition) -> Condition:
-        return transform(condition, self._visit)
-
-    def _row(self, value: Expression) -> tuple[Expression, ...]:
-        changed = self.here if isinstance(value, LabelReference) else transform(value, self._visit)
-        assert isinstance(changed, Expression)
-        return changed.values if isinstance(changed, WholeEvent) else (changed,)
+    def _told(self, tree: Any) -> Any:
+        return self.here if isinstance(tree, LabelReference) else transform(tree, self._visit)
 
     def _visit(self, current: Node) -> Node:
         match current:

@@ -49,18 +49,17 @@ def window_size(window: Window, schema: Schema, unit: str) -> Fraction:
     return Fraction(window.size)
 
 
-def _vector(window: Window, rows: BatchRows, schema: Schema) -> Vector:
+def _vector(window: Window, rows: BatchRows) -> Vector:
     if isinstance(window, AttributeWindow):
         return rows.attribute(window.attribute)
     if isinstance(window, DurationWindow):
-        assert schema.time is not None
-        return rows.attribute(schema.time)
+        return rows.time()
     return Vector(ValueKind.INTEGER, rows.positions)
 
 
 def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """The measure of each event, null where an attribute is null."""
-    vector = _vector(window, rows, schema)
+    vector = _vector(window, rows)
     if vector.kind is ValueKind.FLOAT:
         return np.where(vector.missing(), NULL, _ordered(vector.floats()))
     return vector.integers()
@@ -71,7 +70,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema, *, closed: bool = Fa
 
     With ``closed`` what lies as far back as the window is long is still inside.
     """
-    vector = _vector(window, rows, schema)
+    vector = _vector(window, rows)
     size = window_size(window, schema, rows.unit)
     if vector.kind is not ValueKind.FLOAT:
         below = _below(vector.integers(), Fraction(size.numerator // size.denominator + 1) if closed else size)

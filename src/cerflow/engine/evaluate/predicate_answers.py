@@ -77,7 +77,7 @@ def answers_about_sets(
         # Without events: one answer for all.
         count, where = 1, None
     index = np.arange(count) if where is None else np.flatnonzero(where)
-    own = [a for a, number in zip(arguments, call.sets) if call.here or not 0 <= number < call.gathered]
+    own = call.own(arguments)
     rows = zip(*(python_arguments(a, index, unit) for a in own)) if own else ((),) * len(index)
     found = [
         ask_of_set(call.predicate, arguments_of_sets(call.sets, call.gathered, (), row, call.here)) for row in rows

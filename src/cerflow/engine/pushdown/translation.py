@@ -14,6 +14,7 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Any, Generic, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -267,6 +268,5 @@ class ArrowTranslation(Translation[pc.Expression]):
 
 
 def _fits(value: int, data_type: pa.DataType) -> bool:
-    signed = bool(pa.types.is_signed_integer(data_type))
-    limit = 1 << (int(data_type.bit_width) - signed)
-    return (-limit if signed else 0) <= value < limit
+    range_of = np.iinfo(data_type.to_pandas_dtype())
+    return bool(range_of.min <= value <= range_of.max)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -13,7 +13,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
 from cerflow.base.schema import ValueKind
 from cerflow.engine import layout, opcodes
-from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
+from cerflow.engine.evaluate.binding import Call, CallOfSet, words
 from cerflow.engine.evaluate.rows import instant
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.language import condition as c
@@ -106,9 +106,13 @@ class Emitter:
                 is_null = opcodes.IS_NULL_F if self._is_float(operand) else opcodes.IS_NULL_I
                 return [operand, is_null, opcodes.NOT] if negated else [operand, is_null]
             case Call(_, arguments):
-                return [*_words(arguments), (opcodes.CALL, self.to.call(current))]
+                return [*words(arguments), (opcodes.CALL, self.to.call(current))]
             case CallOfSet(rows=rows):
-                return [*self._rows(rows), *_words(current.own), (opcodes.CALL, self.to.call(current))]
+                return [
+                    *self._rows(rows),
+                    *words(current.own(current.arguments)),
+                    (opcodes.CALL, self.to.call(current)),
+                ]
             case c.Like() | c.Regexp():
                 word = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 raise self._of_one_event(word, current)
@@ -224,8 +228,3 @@ def _decimal(expression: c.Expression) -> c.Expression:
     if isinstance(expression, c.Literal) and isinstance(expression.value, int | float | str):
         return c.Literal(written_text(expression.value))
     return expression
-
-
-def _words(arguments: Iterable[c.Expression]) -> list[c.Expression]:
-    """The values that make up arguments; a whole event is many values."""
-    return [v for a in arguments for v in (a.values if isinstance(a, WholeEvent) else (a,))]

@@ -67,7 +67,7 @@ class Calls:
         # The position at the beginning of a row is not an argument.
         before = [Argument((ValueKind.INTEGER,))] * (1 + (gathered > 1))
         row = Words([*before, *compress(arguments, kept)], self._strings, self._unit)
-        own = Words([a for a, is_kept in zip(arguments, kept) if here or not is_kept], self._strings, self._unit)
+        own = Words(call.own(arguments), self._strings, self._unit)
 
         def answer(words: bytes) -> bool | None:
             address, size = _WHERE.unpack(words[: _WHERE.size])
