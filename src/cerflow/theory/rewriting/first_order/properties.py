@@ -5,7 +5,7 @@ Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, T
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 
 from cerflow.base.errors import UnsupportedQueryError
@@ -16,11 +16,9 @@ from cerflow.language.node import Node, fold_only, walk, walk_into, with_childre
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.first_order import Property
-from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.analysis.scopes import condition_labels, occurrences, of_operands
 from cerflow.logic.conditions.connectives import clauses
 from cerflow.theory.rewriting.repetitions import without_repetitions
-
-_Pair = tuple[frozenset[str], frozenset[str]]
 
 
 @of_formula
@@ -47,35 +45,29 @@ def is_bounded(formula: f.Formula) -> Property:
     found = first_order.is_well_formed(formula, strict=False)
     if not found:
         return found
-    faults: list[Property] = []
+    places = occurrences(formula)
 
-    def visit(_: int, current: f.Formula, parts: list[_Pair]) -> _Pair:
-        """bound(φ) and var(φ)."""
-        bound = frozenset[str]().union(*(part[0] for part in parts))
-        mentioned = frozenset[str]().union(*(part[1] for part in parts))
+    def names(_: int, current: f.Formula, below: Sequence[frozenset[str]]) -> frozenset[str]:
+        own = {current.label} if isinstance(current, f.As) else first_order.condition_variables(current)
+        return frozenset(own).union(*below)
+
+    #: var(φ), the variables that are mentioned.
+    mentioned = of_operands(places, names)
+    for current, parts in places.values():
         match current:
-            case f.As():
-                return bound | {current.label}, mentioned | {current.label}
             case f.Filter():
-                read = first_order.condition_variables(current)
-                for name in sorted(read - bound):
-                    faults.append(Property(False, current, f"the filtered formula does not bind '{name}'"))
-                mentioned |= read
-            case f.Disjunction():
-                bound = parts[0][0] & parts[1][0]
-            case f.Iteration():
-                bound = frozenset()
+                bound = first_order.bound_variables(current.operand)
+                for name in sorted(first_order.condition_variables(current) - bound):
+                    return Property(False, current, f"the filtered formula does not bind '{name}'")
             case f.Sequence():
-                for name in sorted(parts[0][1] & parts[1][1]):
-                    faults.append(Property(False, current, f"both sides of ; mention '{name}'"))
-            case f.EventType():
+                left, right = (mentioned[k] for k in parts)
+                for name in sorted(left & right):
+                    return Property(False, current, f"both sides of ; mention '{name}'")
+            case f.EventType() | f.As() | f.Disjunction() | f.Iteration():
                 pass
             case _:
-                faults.append(Property(False, current, f"CEPL has no {type(current).__name__}"))
-        return bound, mentioned
-
-    fold_only(formula, f.Formula, visit)
-    return faults[0] if faults else Property()
+                return Property(False, current, f"CEPL has no {type(current).__name__}")
+    return Property()
 
 
 #: Disjuncts without OR outside iterations, each with its vdef+.
