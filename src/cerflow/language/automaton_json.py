@@ -120,9 +120,7 @@ def _automaton(parts: dict[str, Any], read: _Reader) -> a.AutomatonFormula:
     steps = []
     for k, step in enumerate(_expected(list, parts.get("transitions"), "transitions")):
         where = f"transitions[{k}]"
-        made = _read_step(_expected(dict, step, where), where, read)
-        _check(made, where, states, registers)
-        steps.append(made)
+        steps.append(_read_step(_expected(dict, step, where), where, states, registers, read))
     for state in a.sorted_states((starts | finals) - states):
         raise QueryError(f"the start or final state {a.show_state(state)} is not among the states")
     return a.AutomatonFormula(model, states, starts, finals, registers, tuple(steps), anywhere, ends_marked)
@@ -136,7 +134,19 @@ def _choice(parts: dict[str, Any], key: str, no: str, yes: str, usual: bool) -> 
     return bool(given == yes)
 
 
-def _check(step: a.AutomatonStep, where: str, states: frozenset[a.State], registers: tuple[str, ...]) -> None:
+def _read_step(
+    parts: dict[str, Any], where: str, states: frozenset[a.State], registers: tuple[str, ...], read: _Reader
+) -> a.AutomatonStep:
+    for key in parts.keys() - {"from", "to", "if", "labels", "writes", "selection"}:
+        raise QueryError(f"{where}: {key!r} is not known")
+    step = a.AutomatonStep(
+        _read_state(parts.get("from"), f"{where}.from"),
+        _read_state(parts.get("to"), f"{where}.to"),
+        _read_condition(parts["if"], f"{where}.if", read) if "if" in parts else None,
+        frozenset(_each(parts.get("labels", []), f"{where}.labels", _name)),
+        frozenset(_each(parts.get("writes", []), f"{where}.writes", _name)),
+        tuple(_each(parts.get("selection", []), f"{where}.selection", _pair)),
+    )
     for state in (step.source, step.target):
         if state not in states:
             raise QueryError(f"{where}: {a.show_state(state)} is not among the states")
@@ -145,19 +155,7 @@ def _check(step: a.AutomatonStep, where: str, states: frozenset[a.State], regist
     for register in (*sorted(step.writes), *(register for _, register in step.selection)):
         if register not in (*registers, a.HEAD):
             raise QueryError(f"{where}: there is no register {register}")
-
-
-def _read_step(parts: dict[str, Any], where: str, read: _Reader) -> a.AutomatonStep:
-    for key in parts.keys() - {"from", "to", "if", "labels", "writes", "selection"}:
-        raise QueryError(f"{where}: {key!r} is not known")
-    return a.AutomatonStep(
-        _read_state(parts.get("from"), f"{where}.from"),
-        _read_state(parts.get("to"), f"{where}.to"),
-        _read_condition(parts["if"], f"{where}.if", read) if "if" in parts else None,
-        frozenset(_each(parts.get("labels", []), f"{where}.labels", _name)),
-        frozenset(_each(parts.get("writes", []), f"{where}.writes", _name)),
-        tuple(_each(parts.get("selection", []), f"{where}.selection", _pair)),
-    )
+    return step
 
 
 def _read_condition(given: Any, where: str, read: _Reader) -> Condition:

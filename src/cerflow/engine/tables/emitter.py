@@ -17,10 +17,10 @@ from cerflow.engine.evaluate.binding import Call, CallOfSet, words
 from cerflow.engine.evaluate.rows import instant
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.language import condition as c
-from cerflow.language.node import Node, node
+from cerflow.language.node import Node
 from cerflow.logic.conditions.connectives import spelled_out
 from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, is_local
-from cerflow.logic.conditions.register_values import Dated, DatePart, Joined, SquareRoot, Whole
+from cerflow.logic.conditions.register_values import Dated, DatePart, Derived, Joined, SquareRoot, Whole
 
 #: The instructions for whole numbers, and for floats.
 _ARITHMETIC = {
@@ -35,11 +35,10 @@ _ROUNDING = {"floor": opcodes.FLOOR, "ceil": opcodes.CEIL, "round": opcodes.ROUN
 Places = Mapping[int, int]
 
 
-@node
-class _AsFloat(c.Expression):
+class _AsFloat(Derived):
     """A number as a float."""
 
-    expression: c.Expression
+    template = "float({expression})"
 
 
 #: A part of a program: the program of a condition or value, or an instruction, without or with its argument.

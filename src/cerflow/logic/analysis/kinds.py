@@ -96,7 +96,10 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
         case c.Literal():
             return Sort(kind_of_literal(current))
         case c.Attribute():
-            return _sort_of_attribute(current, schema)
+            kind = kind_of_attribute(current.name, current, schema)
+            if kind is ValueKind.OTHER and pa.types.is_null(schema.columns.field(current.name).type):
+                return Sort(None)
+            return Sort(kind, current.name == schema.time and kind.numeric, _zoned(current.name, schema))
         case c.Arithmetic():
             return _sort_of_arithmetic(current, below[0], below[1], schema)
         case c.Negative():
@@ -110,22 +113,15 @@ def sort_of_node(current: Node, below: Sequence[Sort], schema: Schema) -> Sort:
         case c.TruthValue():
             return Sort(ValueKind.BOOLEAN)
         case c.Function() | c.Aggregate():
-            kind = _kind_of_call(current, below, schema)
+            given = _kind_of_call(current, below, schema)
             if current.name == "time":
-                return Sort(kind, schema.counts_time, None if schema.time is None else _zoned(schema.time, schema))
+                return Sort(given, schema.counts_time, None if schema.time is None else _zoned(schema.time, schema))
             signature = c.SIGNATURES[current.name]
             keeps = signature.gives is None or signature.durations
             first = below[0] if below else Sort(None)
-            return Sort(kind, keeps and first.counts_time, first.zoned if kind is ValueKind.TIMESTAMP else None)
+            return Sort(given, keeps and first.counts_time, first.zoned if given is ValueKind.TIMESTAMP else None)
     # Expressions of automata may say themselves what they give.
     return Sort(getattr(current, "gives", None))
-
-
-def _sort_of_attribute(attribute: c.Attribute, schema: Schema) -> Sort:
-    kind = kind_of_attribute(attribute.name, attribute, schema)
-    if kind is ValueKind.OTHER and pa.types.is_null(schema.columns.field(attribute.name).type):
-        return Sort(None)
-    return Sort(kind, attribute.name == schema.time and kind.numeric, _zoned(attribute.name, schema))
 
 
 def instead_of(name: str, data_type: pa.DataType) -> str | None:
