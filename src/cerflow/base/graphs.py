@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
@@ -27,12 +28,12 @@ def gathered(pairs: Iterable[tuple[N, E]]) -> dict[N, list[E]]:
     return found
 
 
-def visited(start: Iterable[N], following: Callable[[N], Iterable[N]]) -> Iterator[N]:
-    """The nodes that paths from some nodes lead to, these included, breadth first, as they are found."""
-    found = set(frontier := list(dict.fromkeys(start)))
+def visited(start: Iterable[N], following: Callable[[N], Iterable[N]], *, depth_first: bool = False) -> Iterator[N]:
+    """The nodes that paths from some nodes lead to, these too, as they are found: breadth first, or depth first."""
+    found = set(frontier := deque(dict.fromkeys(start)))
     yield from list(frontier)
-    for node in frontier:
-        for other in following(node):
+    while frontier:
+        for other in following(frontier.pop() if depth_first else frontier.popleft()):
             if other not in found:
                 found.add(other)
                 frontier.append(other)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from cerflow.automata.model.transducer import Accumulation, Register, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import grouped, on_paths
+from cerflow.base.graphs import grouped, on_paths, visited
 from cerflow.language.condition import Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, transform
@@ -282,20 +282,16 @@ def explored(
     ``numbered`` makes the state of a new place, beside ``states`` that exist already.
     """
     result = Fragment(states)
-    numbers: dict[T, int] = {}
-    pending: list[T] = []
+    moves: list[tuple[T, T, Transition]] = []
 
-    def number(place: T) -> int:
-        if place not in numbers:
-            numbers[place] = numbered(place, result)
-            pending.append(place)
-            if is_final(place):
-                result.final.add(numbers[place])
-        return numbers[place]
-
-    result.initial = {number(place) for place in starts}
-    while pending:
-        place = pending.pop()
+    def ahead(place: T) -> Iterator[T]:
         for after, t in following(place):
-            result.transitions.append(t.moved(numbers[place], number(after)))
+            moves.append((place, after, t))
+            yield after
+
+    begin = list(starts)
+    numbers = {place: numbered(place, result) for place in visited(begin, ahead, depth_first=True)}
+    result.initial = {numbers[place] for place in begin}
+    result.final = {number for place, number in numbers.items() if is_final(place)}
+    result.transitions = [t.moved(numbers[source], numbers[target]) for source, target, t in moves]
     return result
