@@ -142,10 +142,6 @@ class _CeqlBuilder(ConditionBuilder):
 
     # -- texts that are not queries
 
-    def formula_alone(self, children: Sequence[Piece]) -> Parsed:
-        *kinds, formula = self.parts(children)
-        return replace(formula, value=with_kinds(formula.value, self._kinds(kinds)))
-
     def condition_alone(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, self.condition(self.closed(self.parts(children)[0])))
 
@@ -270,8 +266,11 @@ class _CeqlBuilder(ConditionBuilder):
         return self.make(children, s.Statements, tuple(definitions.values()), with_kinds(query.value, kinds))
 
     def query_alone(self, children: Sequence[Piece]) -> Parsed:
-        *kinds, query = self.parts(children)
-        return self.part(children, with_kinds(query.value, self._kinds(kinds)))
+        """A query or formula, perhaps below definitions of event kinds."""
+        *kinds, alone = self.parts(children)
+        return self.part(children, with_kinds(alone.value, self._kinds(kinds)))
+
+    formula_alone = query_alone
 
     def query(self, children: Sequence[Piece]) -> Parsed:
         # Every clause comes as its fields of Select with their values, the formula as itself.

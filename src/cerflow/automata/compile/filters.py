@@ -25,7 +25,7 @@ from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, node, rebuild, transform, walk, with_children
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.connectives import TRUE, alternatives_of, clauses, conjuncts_of
+from cerflow.logic.conditions.connectives import TRUE, clauses, split
 from cerflow.logic.conditions.guards import (
     Asked,
     LabelAggregate,
@@ -63,7 +63,7 @@ def apply_filter(
     atoms: list[c.Condition] = []
     choices: list[list[c.Condition]] = []
     mixed: list[c.Condition] = []
-    for part in conjuncts_of(condition):
+    for part in split(condition, c.And):
         try:
             found = clauses(part, lambda choice: id(choice) in of_one_event, limits.FILTER_CLAUSE_ATOMS)
         except UnsupportedQueryError:
@@ -111,7 +111,7 @@ def apply_filter(
         operand = _union(
             [
                 apply_filter(operand.copy(), branch, resolve, scopes, scope, registers, nested + 1)
-                for branch in alternatives_of(part)
+                for branch in split(part, c.Or)
             ]
         )
     return operand

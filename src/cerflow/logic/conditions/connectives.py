@@ -170,17 +170,12 @@ def clauses(
     return list(dict.fromkeys(tuple(dict.fromkeys(c)) for c in found))
 
 
-def conjuncts_of(condition: c.Condition) -> list[c.Condition]:
-    """Conditions without AND that must all hold; NOT is pushed inwards as far as necessary."""
-    return _operands(condition, c.And, c.Or)
+def split(condition: c.Condition, sign: type[c.And | c.Or]) -> list[c.Condition]:
+    """Conditions without AND that must all hold, or conditions without OR, one of which must hold.
 
-
-def alternatives_of(condition: c.Condition) -> list[c.Condition]:
-    """Conditions without OR, one of which must hold; NOT is pushed inwards as far as necessary."""
-    return _operands(condition, c.Or, c.And)
-
-
-def _operands(condition: c.Condition, sign: type[c.And | c.Or], below_not: type[c.And | c.Or]) -> list[c.Condition]:
+    NOT is pushed inwards as far as necessary.
+    """
+    below_not = c.Or if sign is c.And else c.And
     return c.combined(
         condition,
         lambda atom, positive: [_said(atom, positive)],

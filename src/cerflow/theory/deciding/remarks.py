@@ -20,7 +20,7 @@ from cerflow.language.condition import And
 from cerflow.language.node import Node, fold, nested_operands, rebuild, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Scopes, condition_labels, labels_of, resolve
-from cerflow.logic.conditions.connectives import conjuncts_of
+from cerflow.logic.conditions.connectives import split
 from cerflow.logic.rewriting.rebuild import mentions_set, size, transformed
 from cerflow.theory.deciding.equivalence import find_difference, shortest_match
 from cerflow.theory.deciding.witnesses import Answer, Budget
@@ -236,7 +236,7 @@ def _unrelated(formula: f.Formula) -> f.Formula:
         given = labels_of(current.operand).assigned
         kept = [
             part
-            for part in conjuncts_of(current.condition)
+            for part in split(current.condition, And)
             if len(labels := condition_labels(part).keys()) == 1 and labels <= given and not mentions_set(part)
         ]
         return f.Filter(current.operand, reduce(And, kept), span=current.span) if kept else current.operand
