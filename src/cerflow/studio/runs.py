@@ -286,7 +286,7 @@ class SampleDifference:
 def difference_in(first: Query, second: Query, loaded: LoadedEvents) -> SampleDifference:
     """Run two queries until one of them has too many matches, or it takes too long; raises what they raise."""
     recognizers = [q.recognizer(loaded.table.schema, on_bad_record="skip", **loaded.roles) for q in (first, second)]
-    only_first = only_second = pa.array([], pa.string())
+    only = [pa.array([], pa.string())] * 2
     both = reached = total = 0
     ended = None
     try:
@@ -294,22 +294,19 @@ def difference_in(first: Query, second: Query, loaded: LoadedEvents) -> SampleDi
             while reached < loaded.table.num_rows:
                 look()
                 some = loaded.table.slice(reached, limits.STUDIO_PUSHED_ROWS)
-                of_first, of_second = [recognizer.push(some) for recognizer in recognizers]
-                total += max(of_first.count(), of_second.count())
+                found = [recognizer.push(some) for recognizer in recognizers]
+                total += max(matches.count() for matches in found)
                 if total > limits.STUDIO_COMPARED_MATCHES:
                     ended = f"a query has more than {limits.STUDIO_COMPARED_MATCHES:,} matches"
                     break
-                only_first = pc.unique(pa.concat_arrays([only_first, _as_texts(of_first)]))
-                only_second = pc.unique(pa.concat_arrays([only_second, _as_texts(of_second)]))
-                shared = only_first.filter(pc.is_in(only_first, value_set=only_second))
+                only = [pc.unique(pa.concat_arrays([one, _as_texts(new)])) for one, new in zip(only, found)]
+                shared = only[0].filter(pc.is_in(only[0], value_set=only[1]))
                 both += len(shared)
-                only_first, only_second = (
-                    one.filter(pc.invert(pc.is_in(one, value_set=shared))) for one in (only_first, only_second)
-                )
+                only = [one.filter(pc.invert(pc.is_in(one, value_set=shared))) for one in only]
                 reached += len(some)
     except StoppedError as stop:
         ended = str(stop)
-    return SampleDifference(both, len(only_first), len(only_second), reached, ended)
+    return SampleDifference(both, len(only[0]), len(only[1]), reached, ended)
 
 
 def _as_texts(matches: Matches) -> pa.Array:

@@ -13,7 +13,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory, mkdtemp
 from types import MappingProxyType
@@ -98,24 +98,22 @@ class Tabs:
     """
 
     def __init__(self, first: StudioSession) -> None:
-        self._pattern = first.twin()
-        self._free: StudioSession | None = first
-        self._sessions: dict[str, StudioSession] = {}
+        self._pattern, self._first = first.twin(), [first]
+        self._made = lru_cache(limits.STUDIO_TABS)(self._new)
 
     def of(self, tab: str, asked: Mapping[str, str] = MappingProxyType({})) -> StudioSession:
         """The session of a tab; a session that has rested while many others were looked at is forgotten.
 
         A new one begins with the query that is ``asked`` for, as a link does.
         """
-        new = tab not in self._sessions
-        found = self._sessions.pop(tab, None) or self._free or self._pattern.twin()
-        self._free = None
-        self._sessions[tab] = found
-        if new and "query" in asked:
+        before = self._made.cache_info().misses
+        found = self._made(tab)
+        if self._made.cache_info().misses > before and "query" in asked:
             found.follow(asked)
-        while len(self._sessions) > limits.STUDIO_TABS:
-            self._sessions.pop(next(iter(self._sessions)))
         return found
+
+    def _new(self, _: str) -> StudioSession:
+        return self._first.pop() if self._first else self._pattern.twin()
 
 
 async def _refuse(scope: Scope, send: Send) -> None:

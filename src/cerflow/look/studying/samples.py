@@ -25,7 +25,7 @@ from cerflow.automata.model.clock import PAUSE, TICK, opened_by, windows_before_
 from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.event_tables import to_table
-from cerflow.base.events import Event, Stream, Value, as_value, raw_time
+from cerflow.base.events import Event, Stream, as_value, raw_time
 from cerflow.base.graphs import gathered
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
@@ -36,13 +36,11 @@ from cerflow.engine.stopping import look
 from cerflow.language.formula import AttributeWindow, DurationWindow
 from cerflow.language.select import Select
 from cerflow.logic.analysis.columns import attributes_in
+from cerflow.look.studying.steps import Key
 from cerflow.look.studying.wording import Time, time_of
 
 #: Rows that become events between two looks whether the work is to stop; rows of a first stretch.
 _ROWS = 1_000
-
-
-Key = tuple[Value, ...]
 
 
 @dataclass(frozen=True)

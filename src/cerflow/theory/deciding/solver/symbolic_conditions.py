@@ -176,10 +176,6 @@ class SymbolicConditions:
 
     # -- registers -----------------------------------------------------------------------------------------------
 
-    def empty(self, fields: int | None) -> RegisterTerms:
-        """A register that nothing was written to; ``fields`` is None for a collection."""
-        return RegisterTerms(s.YES, None if fields is None else (s.NULL,) * fields)
-
     def written(self, keeps: Accumulation, former: RegisterTerms, row: Sequence[s.Term]) -> RegisterTerms:
         """The register after a row is written to it; ``former`` is its content where the row adds to that."""
         if former.fields is None:

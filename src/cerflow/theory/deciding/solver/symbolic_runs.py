@@ -32,7 +32,7 @@ from cerflow.theory.deciding.event_spaces import expressions_of
 from cerflow.theory.deciding.finite_memory import Labels
 from cerflow.theory.deciding.samples import floats, fresh_word, integers, place_of, strings_between
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
-from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues, Term, ValueSort
+from cerflow.theory.deciding.solver.symbolic_values import NULL, YES, SymbolicEvent, SymbolicValues, Term, ValueSort
 from cerflow.theory.deciding.witnesses import Budget
 
 #: Where the window of a whole complex event begins.
@@ -135,8 +135,10 @@ class Runs:
         nodes = (n for root in expressions_of(transducer) for n in walk(root))
         #: Whether it matters when an event comes.
         self.measures = isinstance(transducer.window, CountWindow) or any(isinstance(n, Measure) for n in nodes)
+        #: The registers that nothing was written to.
         self.empty = tuple(
-            conditions.empty(None if r.keeps is Accumulation.SET else r.fields) for r in transducer.registers
+            RegisterTerms(YES, None if r.keeps is Accumulation.SET else (NULL,) * r.fields)
+            for r in transducer.registers
         )
 
     def begin(self) -> list[SymbolicConfiguration]:
