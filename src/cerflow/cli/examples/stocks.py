@@ -11,8 +11,6 @@ import pyarrow as pa
 from cerflow.base.array_types import Floats, Ints
 from cerflow.base.errors import ArgumentError
 
-Booleans = npt.NDArray[np.bool_]
-
 #: Name, usual price, how far the price goes from it (standard deviation of the logarithm), share of the orders.
 COMPANIES = (
     ("AMAT", 18.72, 0.007, 0.080),
@@ -48,6 +46,9 @@ class _ProgramTrade:
         return len(self.orders)
 
 
+#: Of each order its flurry, its company, whether it buys, whether it is traded in blocks, by how many trades it is
+#: filled, and how many ms it comes after the one before.
+_ORDER = np.dtype([("flurry", "i8"), ("company", "i8"), ("buy", "?"), ("block", "?"), ("fills", "i8"), ("gap", "f8")])
 #: Baskets have companies in a fixed order.
 _BASKET = _ProgramTrade(
     (
@@ -127,16 +128,16 @@ def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
     if events < 0:
         raise ArgumentError(f"the number of events must not be negative, but is {events}")
     random = np.random.default_rng(seed)
-    orders = _orders(random, events)
-    since = np.cumsum(orders.gap)
-    first = np.searchsorted(orders.flurry, orders.flurry)
-    opened = _moments(random, int(orders.flurry.max(initial=-1)) + 1)
-    moments = opened[orders.flurry] + (since - since[first]).astype(np.int64)
+    orders, first_of_baskets, ends_of_rallies = _orders(random, events)
+    since, flurry = np.cumsum(orders["gap"]), orders["flurry"]
+    first = np.searchsorted(flurry, flurry)
+    opened = _moments(random, int(flurry.max(initial=-1)) + 1)
+    moments = opened[flurry] + (since - since[first]).astype(np.int64)
     # Every trade of an order has its moment; what is beyond the number of events is left out.
-    order = np.repeat(np.arange(len(orders.fills)), orders.fills)[:events]
+    order = np.repeat(np.arange(len(orders)), orders["fills"])[:events]
     order = order[np.argsort(moments[order], kind="stable")]
-    company, buy, block = orders.company[order], orders.buy[order], orders.block[order]
-    baskets, rallies = np.minimum(moments[orders.baskets], _CLOSE - 1), np.minimum(moments[orders.rallies], _CLOSE - 1)
+    company, buy, block = (orders[name][order] for name in ("company", "buy", "block"))
+    baskets, rallies = (np.minimum(moments[some], _CLOSE - 1) for some in (first_of_baskets, ends_of_rallies))
     moments = np.minimum(moments[order], _CLOSE - 1)
     early = np.column_stack((rallies[:, 0] - _BEFORE, rallies[:, 1]))
     buy &= (company != _NUMBERS["ORCL"]) | (_away(moments, early) > 0)
@@ -156,59 +157,27 @@ def stocks(events: int = 200_000, seed: int = 7) -> pa.Table:
     )
 
 
-@dataclass
-class _Orders:
-    """Orders: of each its flurry, its company, whether it buys, whether it is traded in blocks, and what follows."""
+def _orders(random: np.random.Generator, events: int) -> tuple[npt.NDArray[np.void], Ints, Ints]:
+    """Orders that are filled by at least this many trades.
 
-    flurry: Ints
-    company: Ints
-    buy: Booleans
-    block: Booleans
-    #: By how many trades it is filled.
-    fills: Ints
-    #: How many ms it comes after the one before.
-    gap: Floats
-    #: The orders that are the first of a basket, and pairs of the first and the last order of a rally.
-    baskets: Ints
-    rallies: Ints
-
-    def place(self, program: _ProgramTrade, start: int, speed: float) -> None:
-        """Put a program in the place of other orders; 0 is the slowest speed, 1 the fastest."""
-        placed = slice(start, start + len(program))
-        self.flurry[placed] = self.flurry[start]
-        self.company[placed] = [_NUMBERS[order.rstrip("+-")] for order in program.orders]
-        self.buy[placed] = [order.endswith("+") for order in program.orders]
-        self.block[placed] = False
-        self.fills[placed] = [len(order) - len(order.rstrip("+-")) for order in program.orders]
-        fastest, slowest = program.gaps
-        self.gap[placed] = slowest + speed * (fastest - slowest)
-        self.gap[start + program.late] += program.pause
-
-    def first(self, number: int) -> _Orders:
-        """The first ``number`` orders, with the programs that lie within them."""
-        within = {name: values[:number] for name, values in vars(self).items()}
-        within["baskets"] = self.baskets[self.baskets < number]
-        within["rallies"] = self.rallies[self.rallies[:, 1] < number]
-        return _Orders(**within)
-
-
-def _orders(random: np.random.Generator, events: int) -> _Orders:
-    """Orders that are filled by at least this many trades."""
+    Also those that are the first of a basket, and pairs of the first and the last one of a rally.
+    """
+    orders = np.zeros(events, _ORDER)
     large = _dealt(random, events, round(1 / _LARGE_FLURRIES)) < _LARGE_FLURRIES
     sizes = np.ones(events, np.int64)
     for mine, mean in ((large, _LARGE), (~large, _SMALL)):
         # Quantiles of the geometric distribution.
         above = 1 - _dealt(random, int(mine.sum()), _LARGE_DECK)
         sizes[mine] = np.maximum(1, np.ceil(np.log(above) / np.log(1 - 1 / mean)))
-    flurry = np.repeat(np.arange(events), sizes)[:events]
+    orders["flurry"] = flurry = np.repeat(np.arange(events), sizes)[:events]
     shares = np.array([share for *_, share in COMPANIES])
-    company = np.searchsorted(np.cumsum(shares / shares.sum()), _dealt(random, events, _DECK))
+    orders["company"] = np.searchsorted(np.cumsum(shares / shares.sum()), _dealt(random, events, _DECK))
     buyers = np.cumsum(_dealt(random, events, _LARGE_DECK) < _TURNS) % 2 == 0
-    buy = buyers[flurry] == (_dealt(random, events, _DECK) < np.where(large[flurry], *_ONE_SIDED))
-    fills = np.searchsorted(np.cumsum(_FILLS), _dealt(random, events, _DECK)) + 1
-    block = (company == _NUMBERS["QQQ"]) & (random.random(events) < _BLOCKS)
-    fills[block] = _BLOCK_FILLS
-    gap = np.where(
+    orders["buy"] = buyers[flurry] == (_dealt(random, events, _DECK) < np.where(large[flurry], *_ONE_SIDED))
+    orders["fills"] = np.searchsorted(np.cumsum(_FILLS), _dealt(random, events, _DECK)) + 1
+    orders["block"] = (orders["company"] == _NUMBERS["QQQ"]) & (random.random(events) < _BLOCKS)
+    orders["fills"][orders["block"]] = _BLOCK_FILLS
+    orders["gap"] = np.where(
         large[flurry], 2 * _LARGE_GAP * _dealt(random, events, _DECK), random.exponential(_SMALL_GAP, events)
     )
     baskets, rallies = (round(events * program.share) for program in (_BASKET, _RALLY))
@@ -218,14 +187,28 @@ def _orders(random: np.random.Generator, events: int) -> _Orders:
     rally = np.diff(np.arange(len(starts) + 1) * rallies // max(len(starts), 1)) > 0
     firsts = starts[rally]
     ends = firsts[:, None] + np.array([_RALLY.late, len(_RALLY) - 1])
-    orders = _Orders(flurry, company, buy, block, fills, gap, starts[~rally], ends)
     # The speeds of few programs, too, are all between the slowest and the fastest; of two baskets one after another
     # they are equal.
-    for number, start in enumerate(orders.baskets.tolist()):
-        orders.place(_BASKET, start, number // 2 * _GOLDEN % 1)
+    for number, start in enumerate(starts[~rally].tolist()):
+        _place(orders, _BASKET, start, number // 2 * _GOLDEN % 1)
     for number, start in enumerate(firsts.tolist()):
-        orders.place(_RALLY, start, number * _GOLDEN % 1)
-    return orders.first(int(np.searchsorted(np.cumsum(orders.fills), events)) + 1)
+        _place(orders, _RALLY, start, number * _GOLDEN % 1)
+    # Of the programs those count that lie within these.
+    count = int(np.searchsorted(np.cumsum(orders["fills"]), events)) + 1
+    return orders[:count], starts[~rally & (starts < count)], ends[ends[:, 1] < count]
+
+
+def _place(orders: npt.NDArray[np.void], program: _ProgramTrade, start: int, speed: float) -> None:
+    """Put a program in the place of other orders; 0 is the slowest speed, 1 the fastest."""
+    fastest, slowest = program.gaps
+    placed = orders[start : start + len(program)]
+    placed["flurry"] = placed["flurry"][0]
+    placed["company"] = [_NUMBERS[order.rstrip("+-")] for order in program.orders]
+    placed["buy"] = [order.endswith("+") for order in program.orders]
+    placed["block"] = False
+    placed["fills"] = [len(order) - len(order.rstrip("+-")) for order in program.orders]
+    placed["gap"] = slowest + speed * (fastest - slowest)
+    placed["gap"][program.late] += program.pause
 
 
 def _dealt(random: np.random.Generator, size: int, deck: int) -> Floats:
