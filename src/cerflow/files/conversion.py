@@ -38,7 +38,8 @@ ZONE = r"[T ].*(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _FORM = re.compile(r"0000-00-00([T ]00:00(:00(\.0{1,6})?)?Z?)?")
 _DIGIT = re.compile("[0-9]")
 _YEAR_ONE = -62_135_596_800_000_000
-_OTHERS = {pa.int64(): "x", pa.float64(): "("}
+#: What Arrow takes for a number and we do not has this sign; and the pattern of numbers.
+_NUMBERS = {pa.int64(): ("x", INTEGER), pa.float64(): ("(", FLOAT)}
 #: Unlike None and `pa.scalar` this does not import pandas.
 _NOTHING = pa.nulls(1, pa.string())[0]
 _INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
@@ -141,29 +142,23 @@ def cast_at_once(text: pa.Array, target: pa.DataType) -> pa.Array | None:
     if is_plain(text):
         return values
     # Hexadecimal integers, and nan(1), are none here.
-    others = pc.match_substring(text, _OTHERS[target], ignore_case=True)
+    others = pc.match_substring(text, _NUMBERS[target][0], ignore_case=True)
     return None if pc.any(others).as_py() else values
 
 
-def _to_integers(text: pa.Array, target: pa.DataType) -> pa.Array:
-    values = cast_at_once(text, target)
-    if values is not None:
-        return values
-    fits = pc.match_substring_regex(text, INTEGER)
-    digits = pc.replace_substring_regex(pc.if_else(fits, text, _NOTHING), r"^\+", "")
-    try:
-        return digits.cast(target)
-    except pa.ArrowInvalid:  # some leave 64 bits
-        values = (None if digit is None else int(digit[:400]) for digit in digits.to_pylist())
-        return pa.array([v if v is None or -(2**63) <= v < 2**63 else None for v in values], target)
-
-
-def _to_floats(text: pa.Array, target: pa.DataType) -> pa.Array:
-    """Numbers as doubles, null for what is none or is out of range."""
+def _to_numbers(text: pa.Array, target: pa.DataType) -> pa.Array:
+    """Integers or doubles, null for what is none or is out of range."""
     values = cast_at_once(text, target)
     if values is None:
-        fits = pc.match_substring_regex(text, FLOAT)
-        values = pc.replace_substring_regex(pc.if_else(fits, text, _NOTHING), r"^\+", "").cast(target)
+        fits = pc.match_substring_regex(text, _NUMBERS[target][1])
+        digits = pc.replace_substring_regex(pc.if_else(fits, text, _NOTHING), r"^\+", "")
+        try:
+            values = digits.cast(target)
+        except pa.ArrowInvalid:  # some integers leave 64 bits
+            found = (None if digit is None else int(digit[:400]) for digit in digits.to_pylist())
+            values = pa.array([v if v is None or -(2**63) <= v < 2**63 else None for v in found], target)
+    if pa.types.is_integer(target):
+        return values
     infinite = pc.is_inf(values)
     if pc.any(infinite).as_py():
         beyond = pc.and_(infinite, pc.invert(pc.match_substring_regex(text, _INFINITE)))
@@ -228,8 +223,8 @@ def _to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
 
 
 _parsers: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
-    pa.int64().id: _to_integers,
-    pa.float64().id: _to_floats,
+    pa.int64().id: _to_numbers,
+    pa.float64().id: _to_numbers,
     pa.bool_().id: _to_booleans,
     pa.date32().id: _to_dates,
     pa.timestamp("us").id: lambda text, target: _to_times(text, zoned=target.tz is not None),

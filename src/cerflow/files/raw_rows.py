@@ -11,7 +11,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -96,17 +95,15 @@ def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
 
     Bytes that cannot be decoded become one of `MARKS`.
     """
-    decoder = codecs.getincrementaldecoder("utf-8" if content.decoded else encoding)(errors=_MARK)
     begun, last = False, "\n"
-    for data in chain(_bytes_of(content), (b"",)):
-        text = decoder.decode(data, final=not data)
-        if text and not begun:
+    for text in codecs.iterdecode(_bytes_of(content), "utf-8" if content.decoded else encoding, _MARK):
+        if not begun:
             begun, text = True, text.removeprefix("\ufeff")
         last = text[-1:] or last
-        if not data and last not in "\r\n":
-            text += "\n"
         if text:
             yield text.encode()
+    if last not in "\r\n":
+        yield b"\n"
 
 
 def _bytes_of(content: FilePart) -> Iterator[bytes]:

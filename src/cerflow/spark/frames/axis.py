@@ -16,7 +16,7 @@ from pyspark.sql.types import DataType, DateType, DoubleType, LongType, Timestam
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of, one_array
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.base.units import DAY, TimeUnit
+from cerflow.base.units import DAY
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.layout import NULL
@@ -45,7 +45,8 @@ def rows_of_column(name: str, column: pa.Array | pa.ChunkedArray, schema: Schema
 def bounds_of(window: Window, name: str, schema: Schema) -> Bounds:
     """The bounds of a window on a column for measures, by the engine's own arithmetic."""
     kind = schema.kind(name)
-    plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, schema.columns.field(name).type)
+    timed = pa.timestamp(finest_unit(schema))
+    plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, timed)
 
     def bound(found: Ints) -> Ints:
         column = array_of_numbers(floats_of(found) if kind is ValueKind.FLOAT else found).cast(plain)
@@ -71,10 +72,8 @@ class Axis:
             self.data_type = DateType()
         elif kind is ValueKind.TIMESTAMP:
             self.data_type = TimestampNTZType() if found.tz is None else TimestampType()
-        self._given = _timed(found, schema.time_unit)
-        unit = finest_unit(self._given)
-        plain = {ValueKind.INTEGER: pa.int64(), ValueKind.FLOAT: pa.float64()}.get(kind, pa.timestamp(unit))
-        self._plain = _timed(plain, schema.time_unit)
+        columns = pa.schema([("type", pa.string()), ("time", found)])
+        self._given = Schema(columns, "type", "time", time_unit=schema.time_unit)
 
     def keys(self, column: pa.Array | pa.ChunkedArray) -> Ints:
         """The keys of some times (or identifiers), null (the least integer) where there is no time."""
@@ -85,7 +84,7 @@ class Axis:
 
     def bounds(self, window: DurationWindow) -> Bounds:
         """For keys the greatest ones outside of a window of time that ends there."""
-        return bounds_of(window, "time", self._plain)
+        return bounds_of(window, "time", self._given)
 
     def compared(self, column: Column) -> Column:
         """The values of a column as they are compared with `literals`."""
@@ -110,7 +109,3 @@ class Axis:
         """Whether a value of a column has at least a key, which is none of the ends."""
         (literal,) = self.literals([key])
         return self.compared(column) >= F.lit(literal).cast(self.data_type)
-
-
-def _timed(data_type: pa.DataType, time_unit: TimeUnit | None) -> Schema:
-    return Schema(pa.schema([("type", pa.string()), ("time", data_type)]), "type", "time", time_unit=time_unit)

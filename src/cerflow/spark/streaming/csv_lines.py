@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from cerflow.base.arrow_columns import array_of_texts, numbers_of
 
-#: A value as it stands in a line; Spark's quotes are escaped by a backslash.
-_VALUE = re.compile(r'(?:"(?:\\.|[^"\\])*"[^,]*|[^",][^,]*|)(?=,|\Z)')
+#: A value as it stands in a line, at its beginning or behind a comma; Spark's quotes are escaped by a backslash.
+_VALUE = re.compile(r'(?:\A|,)("(?:\\.|[^"\\])*"[^,]*|[^",][^,]*|)(?=,|\Z)')
 #: A line that is not empty, and its end.
 _LINE = re.compile(rb"\S[^\r\n]*[\r\n]")
 
@@ -87,12 +87,5 @@ def _values(line: str) -> list[str] | None:
     """The values of a line as they stand there; None if a quote does not end."""
     if '"' not in line:
         return line.split(",")
-    found: list[str] = []
-    at = 0
-    while at <= len(line):
-        value = _VALUE.match(line, at)
-        if value is None:
-            return None
-        found.append(value[0])
-        at = value.end() + 1
-    return found
+    found: list[str] = _VALUE.findall(line)
+    return found if ",".join(found) == line else None
