@@ -71,7 +71,7 @@ class Recognition:
         """Recognise in the events of one task, which come in the order of time."""
         runner = None
         for rows in as_larger_tables(batches, self.schema.columns.names):
-            runner = runner or SliceRunner(self, Bound(self.max_matches))
+            runner = runner or SliceRunner(self, Bound(self.max_matches), OwnSlice(last=True))
             yield from runner.report(rows)
         if runner is not None:
             yield from runner.finish()
@@ -83,33 +83,61 @@ class Recognition:
         raise BadRecordError(shown, rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
 
 
+class OwnSlice(NamedTuple):
+    """What a task knows of a slice.
+
+    ``first`` is the position of its first event, if positions are needed; ``own`` the number of its own events, and
+    ``found`` the key of an event before it, if the result relies on these. ``last`` says that it ends the stream.
+    """
+
+    first: int | None = None
+    own: int | None = None
+    found: int | None = None
+    last: bool = False
+
+
 class SliceRunner:
     """One slice of a stream: the events before it are read first, then its own matches are reported.
 
-    The events come in order, as rows of tables. ``bound`` is on the matches of all slices of a task. With ``first`` the
-    events are numbered from there on, in a last column; else the rows have all columns.
+    The events come in order, as rows of tables. ``bound`` is on the matches of all slices of a task. If the slice says
+    which position is the ``first``, the events are numbered in a last column; else the rows have all columns.
     """
 
-    def __init__(self, recognition: Recognition, bound: Bound, first: int | None = None) -> None:
+    def __init__(self, recognition: Recognition, bound: Bound, own: OwnSlice) -> None:
+        self.own = own
         self._recognition = recognition
         self._recognizer = recognizers_of(recognition)(None)
         self._bound = bound
-        self._next = first
+        self._next = own.first
+        self._reported = 0
+        self._latest: pa.Table | None = None
 
-    def prepare(self, rows: pa.Table | pa.RecordBatch) -> None:
+    def prepare(self, rows: pa.Table) -> None:
         """Read events whose matches another slice reports, without reporting any."""
+        self._latest = rows
         self._recognizer.push(self._numbered(rows))
 
-    def report(self, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         """The matches detected at some events, a bounded number at a time.
 
-        Raises `TooManyMatchesError` before matches beyond the bound are listed.
+        Raises `TooManyMatchesError` before matches beyond the bound are listed, and `InputError` if the event on which
+        the slice relies is not among those before.
         """
+        if self.own.found is not None and not self._reported:
+            schema, latest = self._recognition.schema, self._latest
+            if latest is None or Axis(schema).keys(latest.column(str(schema.time)))[-1] < self.own.found:
+                raise InputError(CHANGED)
+        self._reported += rows.num_rows
         yield from self._listed(self._recognizer.push(self._numbered(rows)))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """The matches detected after all events, if it is known that none is to come before a time; see `report`."""
-        if self._recognition.until is not None:
+        """The matches detected after all events, if it is known that none is to come before a time; see `report`.
+
+        Raises `InputError` for another number of events than was counted.
+        """
+        if self.own.own is not None and self._reported != self.own.own:
+            raise InputError(CHANGED)
+        if self.own.last and self._recognition.until is not None:
             yield from self._listed(self._recognizer.advance(self._recognition.until[0]))
 
     def _listed(self, matches: Matches) -> Iterator[pa.RecordBatch]:
@@ -117,7 +145,7 @@ class SliceRunner:
         counted = matches.announced(self._bound.add)
         yield from counted.to_batches(limits.RESULT_ROWS, flat=given.flat, counts=given.counts)
 
-    def _numbered(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    def _numbered(self, rows: pa.Table) -> pa.Table:
         if self._next is None:
             return rows
         numbers = array_of_numbers(np.arange(self._next, self._next + rows.num_rows))
@@ -222,19 +250,6 @@ def readable_value(value: object) -> str:
     return cut_short(repr(value) if isinstance(value, str) else str(value))
 
 
-class OwnSlice(NamedTuple):
-    """What a task knows of a slice.
-
-    ``first`` is the position of its first event, if positions are needed; ``own`` the number of its own events, and
-    ``found`` the key of an event before it, if the result relies on these. ``last`` says that it ends the stream.
-    """
-
-    first: int | None = None
-    own: int | None = None
-    found: int | None = None
-    last: bool = False
-
-
 @dataclass(frozen=True)
 class OwnSlices:
     """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `ordering`."""
@@ -264,8 +279,6 @@ class OwnSlices:
         """Recognise in the slices of one task, one after the other."""
         bound = Bound(self.recognition.max_matches)
         runner: SliceRunner | None = None
-        current, own = OwnSlice(), 0
-        latest: pa.Table | None = None
         # Positions are added here.
         names = [name for name in self.recognition.schema.columns.names if name != self.recognition.position]
         for rows in as_larger_tables(batches, [*names, _LAST]):
@@ -274,32 +287,14 @@ class OwnSlices:
             ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
             for begin, end in zip([0, *ends[:-1]], ends, strict=True):
                 number, is_own = divmod(int(codes[begin]), 2)
-                if runner is None or self.slices[number] is not current:
-                    yield from self._finished(runner, current, own)
-                    current, own, latest = self.slices[number], 0, None
-                    runner = SliceRunner(self.recognition, bound, current.first)
+                if runner is None or self.slices[number] is not runner.own:
+                    if runner is not None:
+                        yield from runner.finish()
+                    runner = SliceRunner(self.recognition, bound, self.slices[number])
                 some = rows.slice(begin, end - begin)
                 if is_own:
-                    if not own:
-                        self._check_before(current.found, latest)
-                    own += some.num_rows
                     yield from runner.report(some)
                 else:
-                    latest = some
                     runner.prepare(some)
-        yield from self._finished(runner, current, own)
-
-    def _check_before(self, key: int | None, latest: pa.Table | None) -> None:
-        """Check that the event on which a slice relies is among those before its own; ``latest`` are the last ones."""
-        if key is not None:
-            schema = self.recognition.schema
-            if latest is None or Axis(schema).keys(latest.column(str(schema.time)))[-1] < key:
-                raise InputError(CHANGED)
-
-    def _finished(self, runner: SliceRunner | None, ended: OwnSlice, own: int) -> Iterator[pa.RecordBatch]:
-        """The matches after all events of a slice, which are counted; without a runner there was no slice."""
         if runner is not None:
-            if ended.own is not None and own != ended.own:
-                raise InputError(CHANGED)
-            if ended.last:
-                yield from runner.finish()
+            yield from runner.finish()

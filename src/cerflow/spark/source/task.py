@@ -22,7 +22,7 @@ from cerflow.engine.matches.counting import Bound
 from cerflow.engine.slices.by_keys import Key, Keys
 from cerflow.engine.slices.by_row_groups import GroupSlice, RowGroup
 from cerflow.spark.frames.schemas import declared
-from cerflow.spark.frames.tasks import Recognition, SliceRunner
+from cerflow.spark.frames.tasks import OwnSlice, Recognition, SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.row_groups import KeyShare, OrderedBatch, RowGroupReader, Scan
 
@@ -31,9 +31,9 @@ from cerflow.spark.source.row_groups import KeyShare, OrderedBatch, RowGroupRead
 class InOrder:
     """The events of row groups, ordered by their keys, then by the sequence, then by their place in the input.
 
-    ``groups`` stand in the order of their least keys; where nothing is known of these, in that of the input. Raises
-    `InputError` for events that are not where they were expected, and for more than ``most_waiting`` of them that
-    would have to wait.
+    ``groups`` stand in the order of their least keys, those with the same one, or of which nothing is known, in that of
+    the input. Raises `InputError` for events that are not where they were expected, and for more than ``most_waiting``
+    of them that would have to wait.
     """
 
     scan: Scan
@@ -73,17 +73,12 @@ class InOrder:
 
         The key is None if there are no such groups or nothing is known of them.
         """
-        # Of each group and those with the same least key after it, the first in the input.
-        first = [group.place for group in self.groups]
-        for k in reversed(range(len(first) - 1)):
-            if self.groups[k].least == self.groups[k + 1].least:
-                first[k] = min(first[k], first[k + 1])
         edges: list[tuple[Key | None, bool]] = []
         last = (-1, -1)
-        for k, group in enumerate(self.groups):
+        for group, after in zip(self.groups, [*self.groups[1:], None]):
             last = max(last, group.place)
-            edge = self.groups[k + 1].least if k + 1 < len(self.groups) else None
-            edges.append((edge, self._ties and (edge is None or last < first[k + 1])))
+            edge = None if after is None else after.least
+            edges.append((edge, self._ties and (after is None or edge is None or last < after.place)))
         return edges
 
     def _taken(self, edge: Key | None, ties: bool) -> Iterator[OrderedBatch]:
@@ -177,7 +172,7 @@ def matches_of(packed_work: bytes, packed_task: bytes) -> Iterator[pa.RecordBatc
         # All events before the slice have been read, and dropped, when its first ones come.
         if runner is None:
             first = None if recognition.position is None else some.before + reader.dropped
-            runner = SliceRunner(recognition, Bound(recognition.max_matches), first)
+            runner = SliceRunner(recognition, Bound(recognition.max_matches), OwnSlice(first, last=some.is_last))
         rows = pa.Table.from_batches([piece.rows.select(needed) for piece in pieces])
         keys: Keys = np.concatenate([piece.keys for piece in pieces])
         own = 0 if keys[0] >= some.start else int(np.searchsorted(keys, some.start, "left"))
@@ -192,6 +187,6 @@ def matches_of(packed_work: bytes, packed_task: bytes) -> Iterator[pa.RecordBatc
                 )
             for found in runner.report(rows.slice(own)):
                 yield found.cast(schema, safe=False)
-    if runner is not None and some.is_last:
+    if runner is not None:
         for found in runner.finish():
             yield found.cast(schema, safe=False)

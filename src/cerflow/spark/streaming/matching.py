@@ -88,11 +88,10 @@ def match_stream(
 
 @dataclass(frozen=True)
 class PreparedStream:
-    """A plan for a streaming DataFrame; ``fingerprint`` tells whether a checkpoint is one of it.
+    """A plan for a streaming DataFrame.
 
     ``bad`` says how to treat events that cannot be used: ``"fail"``, ``"skip"``, or ``"tell"`` for dead letters. Times
-    more than ``ahead`` (in words, and microseconds) after the start of the micro-batch are among them. ``expected`` are
-    the columns that the query reads of events of some types (None: of all).
+    more than ``ahead`` (in words, and microseconds) after the start of the micro-batch are among them.
     """
 
     plan: JobPlan
@@ -101,9 +100,7 @@ class PreparedStream:
     options: ProcessorOptions
     delay: int
     bad: BadPolicy
-    fingerprint: str
     ahead: tuple[str, int] | None
-    expected: Mapping[str, Set[str] | None]
 
     def rows(self, df: DataFrame, clock: DataFrame | None = None, *, observed: str = OBSERVED) -> DataFrame:
         """Matches, dead letters and counts, as the stateful part gives them; Spark reports the counts as ``observed``.
@@ -117,7 +114,7 @@ class PreparedStream:
         frame = plain.withColumn(p.INSTANT, _instant(events, df.schema)).withColumn(
             p.REASON, reason(events, self.ahead, corrupt=corrupt)
         )
-        frame = lacking_observed(frame, events, self.expected, observed + LACKING)
+        frame = lacking_observed(frame, events, expected_columns(plan), observed + LACKING)
         if self.bad == "skip":
             frame = frame.observe(observed + SKIPPED, F.count(p.REASON).alias("bad"))
         # Others must not move the watermark.
@@ -141,7 +138,7 @@ class PreparedStream:
         sent = frame.select(bucket.alias(p.BUCKET), p.REASON, p.INSTANT, record.alias(p.RECORD), *columns)
         blobs = sent.mapInArrow(partial(p.packed_by_bucket, work.schema, self.bad == "tell"), spark_schema(p.PACKED))
         rows = blobs.groupBy(p.BUCKET).transformWithState(
-            BucketProcessor(work, self.fingerprint, self.options, self.delay),
+            BucketProcessor(work, _fingerprint(work, self.buckets), self.options, self.delay),
             outputStructType=RESULT,
             outputMode="append",
             timeMode="eventTime",
@@ -173,8 +170,7 @@ def prepare_stream(
     buckets = number_of_buckets(plan, buckets)
     bound = duration_in_microseconds(ahead)
     latest = None if bound is None else (str(ahead), bound)
-    fingerprint, expected = _fingerprint(work, buckets), expected_columns(plan)
-    return PreparedStream(plan, work, buckets, options, _milliseconds(delay), bad, fingerprint, latest, expected)
+    return PreparedStream(plan, work, buckets, options, _milliseconds(delay), bad, latest)
 
 
 def unpacked(rows: DataFrame, kind: str, schema: pa.Schema) -> DataFrame:
@@ -219,7 +215,7 @@ def stream_work(plan: JobPlan, *, whole: bool = False) -> StreamWork:
 
 
 def _fingerprint(work: StreamWork, buckets: int) -> str:
-    """A hash of the facts that a checkpoint and the query must have in common."""
+    """A hash of the facts that a checkpoint and the query must have in common: tells whether it is one of the query."""
     r, s = work.recognition, work.recognition.schema
     query = show(read_query(r.query, r.language).tree)
     roles = (query, r.language, s.type, s.time, s.stream, s.time_unit, s.forget, r.positions, work.sequence, buckets)
