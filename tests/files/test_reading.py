@@ -148,7 +148,7 @@ def test_several_streams_are_told_apart_and_rows_counted_through(tmp_path):
 def test_the_stream_column_does_not_hide_an_attribute(tmp_path):
     path = write(tmp_path, "t.csv", "type,stream\nA,mine\n")
     events = read(f"s={path}", columns=ColumnRoles(), named=True)
-    assert events.stream == "_stream"
+    assert events.schema.stream == "_stream"
     assert events.table.column("stream").to_pylist() == ["mine"]
 
 

@@ -65,7 +65,7 @@ def run(
     """Write the matches of a query in the events of the inputs."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import Request, load_query
-    from cerflow.cli.spark.session import Choice, choose_runner
+    from cerflow.cli.spark.session import Choice, choose_runner, require_pyspark
 
     if not inputs.inputs:
         usage("name the events to read with --input PATH", "--input")
@@ -99,6 +99,7 @@ def run(
             note(choice.note)
         with Progress() as shown:
             if choice.spark:
+                require_pyspark()
                 from cerflow.cli.spark.runner import run_on_spark
 
                 outcome = run_on_spark(request, shown, watch, spark)
@@ -165,10 +166,10 @@ def show(
             refuse_clashes(
                 [*(one.events for one in found.inputs), matches], [], output=output, directory=False, dead_letters=None
             )
-        read, columns = found.read(), found.columns
-        schema = columns.schema(read.table.schema, read.stream)
+        read = found.read()
+        schema = read.schema
         checker = RecordChecker(schema, "skip", in_order=False)
-        events, _ = valid_in_order(read.table, checker, columns.sequence)
+        events, _ = valid_in_order(read.table, checker, found.columns.sequence)
         left_out = checker.refused + (0 if read.refused is None else len(read.refused))
         if left_out:
             warn(f"{counted(left_out, 'row')} of the input cannot be used and counts no position")

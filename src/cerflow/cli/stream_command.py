@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import typer
 
+from cerflow.base.errors import InputError
 from cerflow.cli import options as o
 from cerflow.cli.output.reporting import PhaseTimer, errors_reported
 from cerflow.files.sources import InputFormat
@@ -104,14 +108,17 @@ def stream(
     """Write the matches of a query in a stream of events as they arrive, on Spark."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
-    from cerflow.cli.spark import streaming
+    from cerflow.cli.spark.session import require_pyspark
 
     if kept.status is not None:
         with errors_reported():
-            typer.echo(streaming.shown_status(streaming.recorded_status(kept.status)))
+            typer.echo(shown_status(recorded_status(kept.status)))
         return
     if kept.set_back is not None:
         with errors_reported():
+            require_pyspark()
+            from cerflow.cli.spark import streaming
+
             ahead = 0 if options.ahead is None else o.seconds_of(options.ahead)
             typer.echo(streaming.set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark))
         return
@@ -120,4 +127,38 @@ def stream(
     if missing is not None:
         o.usage("a stream needs --input, --checkpoint and --delay", missing)
     with o.about(query, predicates):
-        streaming.run_stream(load_query(query), events, options, watch, spark)
+        found = load_query(query)
+        require_pyspark()
+        from cerflow.cli.spark import streaming
+
+        streaming.run_stream(found, events, options, watch, spark)
+
+
+def shown_watermark(shown: str | None) -> str:
+    """A watermark in words."""
+    return "no watermark yet" if shown is None else f"watermark {shown}"
+
+
+def shown_status(found: Mapping[str, Any]) -> str:
+    """A status, as the fields of `cerflow.spark.StreamStatus`, in a few lines."""
+    totals, remembered = found["totals"], found["remembered"]
+    lacking = "".join(f", {count:,} without '{name}'" for name, count in found.get("lacking", {}).items())
+    return (
+        f"batch {found['batch']}, written {found['at']}; {shown_watermark(found['watermark'])}\n"
+        f"since the checkpoint began: {totals['events']:,} events, {totals['late']:,} late, {totals['bad']:,} bad, "
+        f"{totals['matches']:,} matches{lacking}\n"
+        f"remembered: {remembered['waiting']:,} events that wait, {remembered['configurations']:,} configurations, "
+        f"{remembered['nodes']:,} nodes, {remembered['keys']:,} keys, {remembered['state_bytes']:,} bytes of state"
+    )
+
+
+def recorded_status(checkpoint: str) -> dict[str, Any]:
+    """The last status in a checkpoint on this machine; raises InputError."""
+    path = Path(checkpoint) / "cerflow" / "status.json"
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise InputError(f"there is no '{path}': no micro-batch has ended, or it is not a checkpoint") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read '{path}': {error}") from error
+    return found

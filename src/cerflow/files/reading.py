@@ -21,7 +21,7 @@ from cerflow.api.stream_inputs import Input, common_schema, fitted_table, free_n
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError, nearest
-from cerflow.base.schema import UNTYPED
+from cerflow.base.schema import UNTYPED, Schema
 from cerflow.engine.events.records import BadRecordPolicy
 from cerflow.files import input_plans
 from cerflow.files.blocks import contents, read_blocks
@@ -40,27 +40,27 @@ class ReadEvents:
 
     ``rows`` numbers the rows of ``table`` in the whole input, from 0; None if nothing was refused. ``refused`` has
     the columns ``row``, ``reason``, ``text`` (the line, if it could not even be split) and the attributes as text.
-    ``stream`` is the column with the name of each event's stream, if there are several. ``remarks`` are sentences
-    about what is probably not meant.
+    ``schema`` says which columns have a role; that of the streams is there if there are several. ``remarks`` are
+    sentences about what is probably not meant.
     """
 
     table: pa.Table
     rows: Ints | None
     refused: pa.Table | None
-    stream: str | None
-    remarks: tuple[str, ...] = ()
+    schema: Schema
+    remarks: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class InputsPlan:
     """How to read all inputs: the plan of each, and the columns of the table that they become.
 
-    ``stream`` and ``remarks`` are as in `ReadEvents`.
+    ``roles`` says which of these have a role. ``remarks`` are as in `ReadEvents`.
     """
 
     plans: tuple[InputPlan, ...]
     schema: pa.Schema
-    stream: str | None
+    roles: Schema
     remarks: tuple[str, ...]
 
     @classmethod
@@ -89,7 +89,6 @@ class InputsPlan:
         stream = free_name("stream", schema.names) if named else None
         if stream is not None:
             schema = schema.append(pa.field(stream, pa.string()))
-        columns.schema(schema, stream)
         said = [] if any(file.rows for found in surveys for file in found) else ["the input has no rows"]
         said += [
             f"the column '{name}' is read as integers, so '{value}' is {int(value)}; "
@@ -97,7 +96,7 @@ class InputsPlan:
             for plan in plans
             for name, value in plan.padded.items()
         ]
-        return cls(tuple(plans), schema, stream, tuple(said))
+        return cls(tuple(plans), schema, columns.schema(schema, stream), tuple(said))
 
     def part(self, plan: InputPlan, block: Block, offset: int, file: str) -> SplitRows:
         """The rows of a block in the columns of the table; ``offset`` is the number of rows before the file."""
@@ -105,8 +104,9 @@ class InputsPlan:
         found = plan.part(block, offset, file if several else None)
         name = file if len(plan.one.events.files) > 1 else source_name(plan.one.events)
         table = _in_common_unit(found.table, plan, name)
-        if self.stream is not None:
-            table = table.append_column(self.stream, pa.repeat(pa.scalar(source_name(plan.one.events)), len(table)))
+        stream = self.roles.stream
+        if stream is not None:
+            table = table.append_column(stream, pa.repeat(pa.scalar(source_name(plan.one.events)), len(table)))
         return replace(found, table=fitted_table(table, self.schema, name))
 
 
@@ -143,10 +143,10 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     table = pa.concat_tables([part.table for part in parts if len(part.table)] or [plan.schema.empty_table()])
     refused = [part.refused for part in parts if part.refused is not None]
     if not refused:
-        return ReadEvents(table, None, None, plan.stream, plan.remarks)
+        return ReadEvents(table, None, None, plan.roles, plan.remarks)
     rows = np.concatenate([part.rows for part in parts])
     together = pa.concat_tables(refused, promote_options="permissive").sort_by("row")
-    return ReadEvents(table, rows, together, plan.stream, plan.remarks)
+    return ReadEvents(table, rows, together, plan.roles, plan.remarks)
 
 
 def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:

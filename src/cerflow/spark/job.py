@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any, Literal, Unpack
@@ -112,24 +112,27 @@ def run(
     type, time, stream = str(arguments["type"]), arguments.get("time"), arguments.get("stream")
     schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
     events = EventColumns(compiled.plan(schema).schema)
-    counts = _Counts()
+    counts: Mapping[str, int] = {}
     if dead_letter is not None and not kept:
         seen = Observation()
         # The counts are right, as no shuffle follows in the same job.
         read = events.renamed(df).observe(seen, *_counted(events)).toDF(*df.columns)
         refused = bad_records(read, type=type, time=time, stream=stream, query=compiled)
         writing.write_frame(refused, dead_letter, format=format, mode=letters, options=options)
-        counts = _Counts.of(writing.observed(seen, dead_letter), events)
+        counts = writing.observed(seen, dead_letter)
     elif count_events:
         (row,) = events.renamed(df).agg(*_counted(events)).collect()
-        counts = _Counts.of(row.asDict(), events)
-        if counts.bad and on_bad_record == "fail":
-            bad = bad_records(df, type=type, time=time, stream=stream, query=compiled).limit(1).toArrow()
-            *values, reason = bad.column_names
-            raise BadRecordError(shown_row(bad, values), bad.column(reason)[0].as_py())
-    compiled.warn_of_times(events.schema, counts.times)
+        counts = row.asDict()
+    reasons = {text: counts[f"bad{k}"] for k, text in enumerate(events.reasons()) if counts.get(f"bad{k}")}
+    bad = sum(reasons.values())
+    if bad and on_bad_record == "fail":
+        first = bad_records(df, type=type, time=time, stream=stream, query=compiled).limit(1).toArrow()
+        *values, reason = first.column_names
+        raise BadRecordError(shown_row(first, values), first.column(reason)[0].as_py())
+    compiled.warn_of_times(events.schema, (counts.get("least"), counts.get("greatest")))
     matches = writing.write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
-    return RunResult(matches, counts.valid, counts.bad, counts.reasons, clock.perf_counter() - started)
+    valid, invalid = (counts["all"] - bad, bad) if counts else (None, None)
+    return RunResult(matches, valid, invalid, reasons, clock.perf_counter() - started)
 
 
 def _letters_mode(
@@ -149,24 +152,6 @@ def _letters_mode(
         return given
     # Those of other partitions, written by other jobs, must not be lost.
     return "append" if mode == "overwrite-partitions" else mode
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """The numbers of events that can be used, and that cannot, also by reason; the least and the greatest time."""
-
-    valid: int | None = None
-    bad: int | None = None
-    reasons: Mapping[str, int] = field(default_factory=dict)
-    times: tuple[float | None, float | None] = (None, None)
-
-    @classmethod
-    def of(cls, found: Mapping[str, int], events: EventColumns) -> _Counts:
-        """The values of the columns `_counted`."""
-        counts = {text: found[f"bad{k}"] for k, text in enumerate(events.reasons())}
-        bad = sum(counts.values())
-        reasons = {text: count for text, count in counts.items() if count}
-        return cls(found["all"] - bad, bad, reasons, (found.get("least"), found.get("greatest")))
 
 
 def _counted(events: EventColumns) -> list[Column]:

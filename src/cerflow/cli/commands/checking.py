@@ -18,7 +18,6 @@ from cerflow.cli.commands.request import Inputs, load_query
 from cerflow.cli.options import ColumnOptions, ExplainFormat, InputOptions, ReadingOptions
 from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
-from cerflow.files.reading import ReadEvents
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.node import Node, walk
@@ -39,7 +38,8 @@ def summarise_query(asked: ReadingOptions, inputs: InputOptions, options: Column
     schema = None
     times = None
     if inputs.inputs:
-        events, schema = _read(query, inputs, options)
+        events = Inputs.prepare(query, inputs, options).read()
+        schema = events.schema
         query.check(schema)
         times = extent(events.table, schema)
         warn_of_types(query, schema.types_in(events.table))
@@ -66,18 +66,12 @@ def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnO
     query, path = load_query(asked, asked.reading), asked.query
     schema = None
     if inputs.inputs:
-        _, schema = _read(query, inputs, options)
+        schema = Inputs.prepare(query, inputs, options).read().schema
     for warning in query.warnings(schema):
         warn(located(warning, path))
     terminal = copy_context()
     terminal.run(WIDTH.set, min(102, width_of(sys.stdout, 102)))
     return terminal.run(query.explain, form, schema)
-
-
-def _read(query: Query | Program, inputs: InputOptions, options: ColumnOptions) -> tuple[ReadEvents, Schema]:
-    found = Inputs.prepare(query, inputs, options)
-    events = found.read()
-    return events, found.columns.schema(events.table.schema, events.stream)
 
 
 def warn_of_types(query: Query | Program, occurring: Collection[str] | None) -> None:

@@ -10,7 +10,6 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cerflow.api.programs.program import Program
 from cerflow.base import limits
@@ -126,7 +125,7 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
     show("putting the events in order")
     matches = request.query.match(
         events.table,
-        **columns.of_events(events.stream),
+        **columns.of_events(events.schema.stream),
         sequence=columns.sequence,
         positions=request.options.positions,
         # The engine numbers the rows that it gets, which leave out rows that were refused before.
@@ -135,9 +134,8 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
         until=typed_time(request.until, events.table.schema, columns.time),
     )
     shown = matches.shown_schema(**request.form)
-    schema = columns.schema(events.table.schema, events.stream)
     count = len(events.table) - (bad_records.count - before)
-    return _Prepared(matches, shown, schema, events.table, count, events.rows)
+    return _Prepared(matches, shown, events.schema, events.table, count, events.rows)
 
 
 def _by_row_groups(request: Request) -> _Prepared | None:
@@ -220,9 +218,7 @@ class _InTurn:
             yield recognizer.advance(self._until)
 
     def _refuse(self, rows: pa.Table) -> None:
-        index = rows.schema.get_field_index("row")
-        rows = rows.set_column(index, "row", pc.subtract(rows.column("row"), self.reached))
-        self._bad_records.refuse(rows, self._numbers)
+        self._bad_records.refuse(rows, self._numbers, self.reached)
 
 
 def _over_time(events: pa.Table, schema: Schema) -> MatchesOverTime:

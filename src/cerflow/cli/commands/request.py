@@ -97,14 +97,14 @@ class BadRecords:
             output_format_of(self.path)
             check_writable(self.path)
 
-    def refuse(self, rows: pa.Table, numbers: Ints | None = None) -> None:
+    def refuse(self, rows: pa.Table, numbers: Ints | None = None, first: int = 0) -> None:
         """Take a table with the columns ``row`` and ``reason``; raises BadRecordError under the policy ``fail``.
 
-        If the rows are numbered otherwise than in the input, ``numbers`` are those of all rows there.
+        If rows are numbered otherwise than in the input, from ``first`` on, ``numbers`` are those of all rows there.
         """
         if numbers is not None:
             index = rows.schema.get_field_index("row")
-            rows = rows.set_column(index, "row", pa.array(numbers[rows.column("row").to_numpy()]))
+            rows = rows.set_column(index, "row", pa.array(numbers[rows.column("row").to_numpy() - first]))
         if len(rows) and self.fails:
             raise BadRecordError(rows.column("row")[0].as_py(), rows.column("reason")[0].as_py())
         self.count += len(rows)

@@ -25,7 +25,7 @@ from cerflow.cli.commands.request import Request
 from cerflow.cli.examples import query_text, stocks
 from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions, Setting, SparkOptions
 from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, errors_reported
-from cerflow.cli.spark.runner import run_on_spark
+from cerflow.cli.spark.session import require_pyspark
 
 _SHOWN = 5
 #: What orders matches, in a line of JSON; to read the whole line would take ten times as long.
@@ -51,6 +51,9 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
         OutputOptions(str(matches_path)),
         RunOptions(max_matches=None),
     )
+    require_pyspark()
+    from cerflow.cli.spark.runner import run_on_spark
+
     with Progress() as show:
         outcome = run_on_spark(request, show, PhaseTimer(), SparkOptions(conf=settings_in(directory)))
     console.print(f"[bold]{outcome.matches:,} matches[/bold]; the first {min(_SHOWN, outcome.matches)} of them:")

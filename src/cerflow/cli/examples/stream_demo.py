@@ -22,7 +22,6 @@ from cerflow.cli.examples import query_text, stocks
 from cerflow.cli.examples.demo import exit_code_of, settings_in
 from cerflow.cli.output.reporting import PhaseTimer, compile_kernels
 from cerflow.cli.spark.session import spark_session
-from cerflow.cli.spark.streaming import follow
 
 if TYPE_CHECKING:
     from cerflow.spark.streaming.running import RunningStream
@@ -46,6 +45,7 @@ def run_stream_demo(directory: Path, events: int = 200_000, seed: int = 7) -> in
     console.print(query_text("dip"), markup=False)
     compile_kernels(PhaseTimer())
     with spark_session(None, settings_in(directory)) as spark:
+        from cerflow.cli.spark.streaming import follow
         from cerflow.spark import stream
 
         source = spark.createDataFrame(ticks.slice(0, 1)).schema

@@ -41,7 +41,7 @@ _Piece = tuple[int, FilePart]
 class SparkEvents:
     """The events of the inputs as a DataFrame of the rows that can be used.
 
-    ``schema`` says which columns have a role. ``stream`` and ``remarks`` are as in `cerflow.files.reading.ReadEvents`.
+    ``schema`` and ``remarks`` are as in `cerflow.files.reading.ReadEvents`.
     ``refused`` are the rows that cannot be used: ``row``, ``reason``, ``text``, and the attributes as text; None if it
     is known that there are none. ``rows`` is the number of all rows.
     """
@@ -49,7 +49,6 @@ class SparkEvents:
     events: DataFrame
     refused: DataFrame | None
     rows: int
-    stream: str | None
     schema: Schema
     remarks: tuple[str, ...]
 
@@ -109,7 +108,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
 
     events = _tasks(spark, len(places)).mapInArrow(use, struct) if struct.names else spark.range(0).select()
     bad = _tasks(spark, len(doubtful)).mapInArrow(refuse, spark_schema(refused)) if doubtful else None
-    return SparkEvents(events, bad, rows, plan.stream, columns.schema(schema, plan.stream), plan.remarks)
+    return SparkEvents(events, bad, rows, columns.schema(schema, plan.roles.stream), plan.remarks)
 
 
 def _pieces(spark: SparkSession, inputs: Sequence[Input[Source]]) -> list[_Piece]:

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
@@ -28,16 +28,15 @@ from cerflow.cli.commands.request import Inputs, Request
 from cerflow.cli.options import OutputOptions, SparkOptions
 from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, compile_kernels, warn
 from cerflow.cli.output.writing import OutputFormat
+from cerflow.cli.spark.reading import SparkEvents, read_frame
 from cerflow.cli.spark.session import spark_session
 from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.matches.counting import Bound
 from cerflow.files.sources import STANDARD_INPUT, InputFormat, Source, partition_values, source_name
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from cerflow.cli.spark.reading import SparkEvents
-    from cerflow.spark.source.planned import Planned
+from cerflow.spark.batch import match
+from cerflow.spark.frames.output import arrow_batches, exists, write_frame
+from cerflow.spark.frames.schemas import arrow_schema_of
+from cerflow.spark.source.planned import Planned, plan_query
 
 
 def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: SparkOptions) -> RunSummary:
@@ -51,9 +50,6 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
         compile_kernels(watch)
     show("starting Spark")
     with _in_files(request.inputs) as inputs, spark_session(options.master, options.conf or ()) as spark:
-        # These need PySpark, which the session has checked.
-        from cerflow.cli.spark.reading import read_frame
-
         watch.done("starting")
         if request.output.directory and _is_left_alone(spark, request.output):
             return RunSummary(0, 0, 0, watch.phases, ignored=True)
@@ -66,8 +62,6 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
             query.warn_of_times(found.events, found.times)
             show(found.explanation)
         else:
-            from cerflow.spark import match
-
             events = read_frame(spark, inputs)
             for remark in events.remarks:
                 warn(remark)
@@ -80,7 +74,7 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
                 until=typed_time(request.until, events.schema.columns, events.schema.time),
                 sequence=inputs.columns.sequence,
                 **request.form,
-                **inputs.columns.of_events(events.stream),
+                **inputs.columns.of_events(events.schema.stream),
             )
             show("recognising")
         watch.done("reading")
@@ -122,8 +116,6 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     elif bad_records.path is None:
         bad_records.count = refused
     else:
-        from cerflow.spark.frames.output import arrow_batches
-
         for batch in arrow_batches(events.refused.orderBy("row")):
             bad_records.refuse(pa.Table.from_batches([batch]))
     # Write them before the matches: then matches that exist always have complete dead letters.
@@ -134,10 +126,6 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
 def _write(
     request: Request, spark: SparkSession, result: DataFrame | Planned, show: Progress, watch: PhaseTimer
 ) -> int:
-    from cerflow.spark.frames.output import arrow_batches, batches_of_tasks, write_frame
-    from cerflow.spark.frames.schemas import arrow_schema_of
-    from cerflow.spark.source.planned import Planned
-
     output = request.output
     if output.directory:
         rows = write_frame(
@@ -154,8 +142,7 @@ def _write(
     schema = arrow_schema_of(result.schema, spark)
     batches: Iterator[pa.RecordBatch]
     if isinstance(result, Planned):
-        # Without the seconds that Spark takes to plan, and to make rows of the matches.
-        batches = (batch.cast(schema) for batch in batches_of_tasks(spark, *result.packed()))
+        batches = (batch.cast(schema) for batch in result.batches(spark))
     else:
         batches = arrow_batches(result)
     return request.write(
@@ -173,8 +160,6 @@ def _bounded(batches: Iterable[pa.RecordBatch], most: int | None) -> Iterator[pa
 
 def _is_left_alone(spark: SparkSession, output: OutputOptions) -> bool:
     """Whether the mode says to leave an existing output alone; raises InputError if it must not exist."""
-    from cerflow.spark.frames.output import exists
-
     if output.output_mode not in ("ignore", "error", None) or not exists(spark, _address(output.output)):
         return False
     if output.output_mode != "ignore":
@@ -195,8 +180,6 @@ def parquet_in_tasks(spark: SparkSession, request: Request, inputs: Inputs) -> P
         return None
     if inputs.named or not all(_is_plain(one) and one.time_unit in (None, columns.time_unit) for one in inputs.inputs):
         return None
-    from cerflow.spark.source.planned import plan_query
-
     try:
         planned = plan_query(
             query,

@@ -48,6 +48,12 @@ _CHATTER = re.compile(
 )
 
 
+def require_pyspark() -> None:
+    """Raise InputError, which says what to install, if PySpark is missing; modules that need it are imported then."""
+    if find_spec("pyspark") is None:
+        raise InputError(f"PySpark is not installed; run {_INSTALL}, or use --runner local")
+
+
 @contextmanager
 def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
     """A session with these settings; the block ends it unless it existed before.
@@ -55,8 +61,7 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
     Raises InputError, which says what to install, if PySpark or a suitable Java is missing, and as an error of cerflow
     what Spark raises in the block.
     """
-    if find_spec("pyspark") is None:
-        raise InputError("PySpark is not installed; run pip install 'cerflow[spark]', or use --runner local")
+    require_pyspark()
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import typer
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
 from cerflow.base.errors import InputError, counted
+from cerflow.cli.options import SparkOptions
 from cerflow.cli.output.reporting import PhaseTimer, compile_kernels, note
 from cerflow.cli.spark.session import spark_session
+from cerflow.cli.stream_command import ProgressOptions, StreamOptions, shown_status, shown_watermark
+from cerflow.files.sources import SUFFIXES
 from cerflow.logic.analysis.columns import usage_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.types import StructType
-
-    from cerflow.cli.options import SparkOptions
-    from cerflow.cli.stream_command import ProgressOptions, StreamOptions
-    from cerflow.spark import RunningStream, StreamStatus
-    from cerflow.spark.streaming.checkpoint import Checkpoint
+from cerflow.spark.frames.events import CORRUPT, record_as_json
+from cerflow.spark.frames.plan import PlanArguments
+from cerflow.spark.frames.schemas import in_backticks
+from cerflow.spark.job import stream
+from cerflow.spark.streaming.checkpoint import Checkpoint, StreamStatus
+from cerflow.spark.streaming.csv_lines import lines_by_name
+from cerflow.spark.streaming.running import RunningStream
 
 _KAFKA = re.compile(r"kafka://([^/]+)/(.+)")
 #: Orders events of equal time by partition and offset.
@@ -88,10 +90,6 @@ def _end_asked_for() -> Iterator[threading.Event]:
 def _started(
     query: Query | Program, events: StreamOptions, options: ProgressOptions, spark: SparkSession
 ) -> RunningStream:
-    from cerflow.spark import stream
-    from cerflow.spark.frames.plan import PlanArguments
-    from cerflow.spark.streaming.checkpoint import Checkpoint
-
     frame, sequence = _input(query, events, options, spark, Checkpoint(spark, str(options.checkpoint)))
     # Options are called as the arguments.
     given = vars(events) | vars(options) | {"sequence": events.sequence or sequence}
@@ -112,10 +110,6 @@ def _started(
 
 
 def _print(matches: DataFrame, batch: int) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from cerflow.spark.frames.events import record_as_json
-
     for row in matches.select(record_as_json([F.col("*")])).collect():
         typer.echo(row[0])
 
@@ -145,10 +139,6 @@ def _messages(spark: SparkSession, servers: str, topic: str) -> DataFrame:
 
 def _events_in(messages: DataFrame, columns: str, *, whole: bool) -> DataFrame:
     """The events in messages of Kafka; with the ``whole`` text, which errors about a malformed one show without it."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    from cerflow.spark.frames.events import CORRUPT
-
     text = F.col("value").cast("string")
     message = {
         **({"kafka_value": text} if whole else {}),
@@ -166,8 +156,6 @@ def _files(
     path = str(events.input)
     if path.startswith("kafka:"):
         raise InputError(f"'{path}' is not of the form kafka://HOST:PORT/TOPIC")
-    from cerflow.spark.frames.events import CORRUPT
-
     format = _format_in(path) if events.input_format is None else events.input_format.value
     options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
     if columns is None:
@@ -194,12 +182,6 @@ def _by_name(path: str) -> bool:
 
 def _lines_by_name(spark: SparkSession, path: str, columns: str) -> DataFrame:
     """The events in files of CSV, which may lack columns or have others, in any order."""
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import StructType
-
-    from cerflow.spark.frames.events import CORRUPT
-    from cerflow.spark.streaming.csv_lines import lines_by_name
-
     read = spark.readStream.text(path).select("value", "_metadata.file_path", "_metadata.file_block_start")
     schema = StructType.fromDDL(columns)
     assert isinstance(schema, StructType)
@@ -214,11 +196,6 @@ def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: s
 
     Spark takes a column for text as soon as one value is nothing else.
     """
-    from pyspark.sql import functions as F  # noqa: N812
-    from pyspark.sql.types import DataType, StringType, StructField, StructType
-
-    from cerflow.spark.frames.schemas import in_backticks
-
     usage = usage_of(query.tree)
     numbers: tuple[str, ...] = ("bigint", "double")
     candidates = dict.fromkeys(usage.numbers | usage.ordered, numbers)
@@ -240,14 +217,10 @@ def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: s
 
 
 def _with_corrupt(columns: str) -> str:
-    from cerflow.spark.frames.events import CORRUPT
-
     return f"{columns}, {CORRUPT} string"
 
 
 def _format_in(path: str) -> str:
-    from cerflow.files.sources import SUFFIXES
-
     folder = Path(path)
     found = (
         {SUFFIXES[file.suffix] for file in folder.iterdir() if file.suffix in SUFFIXES} if folder.is_dir() else set()
@@ -275,32 +248,13 @@ def _line(status: StreamStatus) -> str:
     parts = [f"{last['events']:,} events", f"{last['matches']:,} matches"]
     parts += [f"{last[name]:,} {name}" for name in ("late", "bad") if last[name]]
     # Events wait until the watermark has passed them, as earlier ones may still come.
-    parts += [f"{remembered['waiting']:,} waiting for the watermark", _watermark(status.watermark)]
+    parts += [f"{remembered['waiting']:,} waiting for the watermark", shown_watermark(status.watermark)]
     return f"batch {status.batch}: {', '.join(parts)}"
-
-
-def _watermark(shown: str | None) -> str:
-    return "no watermark yet" if shown is None else f"watermark {shown}"
-
-
-def shown_status(found: Mapping[str, Any]) -> str:
-    """A status, as the fields of `cerflow.spark.StreamStatus`, in a few lines."""
-    totals, remembered = found["totals"], found["remembered"]
-    lacking = "".join(f", {count:,} without '{name}'" for name, count in found.get("lacking", {}).items())
-    return (
-        f"batch {found['batch']}, written {found['at']}; {_watermark(found['watermark'])}\n"
-        f"since the checkpoint began: {totals['events']:,} events, {totals['late']:,} late, {totals['bad']:,} bad, "
-        f"{totals['matches']:,} matches{lacking}\n"
-        f"remembered: {remembered['waiting']:,} events that wait, {remembered['configurations']:,} configurations, "
-        f"{remembered['nodes']:,} nodes, {remembered['keys']:,} keys, {remembered['state_bytes']:,} bytes of state"
-    )
 
 
 def set_checkpoint_back(checkpoint: str, batch: int | None, ahead: float, on: SparkOptions) -> str:
     """Set a checkpoint back, see `Checkpoint.set_back`; returns what to do next. Raises InputError."""
     with spark_session(on.master, on.conf or ()) as spark:
-        from cerflow.spark.streaming.checkpoint import Checkpoint
-
         kept = Checkpoint(spark, checkpoint)
         kept.check_readable()
         first = kept.set_back(time.time_ns() // 1000 + int(ahead * 1e6), batch)
@@ -309,15 +263,3 @@ def set_checkpoint_back(checkpoint: str, batch: int | None, ahead: float, on: Sp
         f"events that the source still has. First remove the folders batch={first} and later of the output and of the "
         "dead letters; other outputs get matches again. Counts start again."
     )
-
-
-def recorded_status(checkpoint: str) -> dict[str, Any]:
-    """The last status in a checkpoint on this machine; raises InputError."""
-    path = Path(checkpoint) / "cerflow" / "status.json"
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InputError(f"there is no '{path}': no micro-batch has ended, or it is not a checkpoint") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read '{path}': {error}") from error
-    return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
@@ -18,7 +17,6 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, InputError, OutputError, did_you_mean
 from cerflow.spark.frames.schemas import in_backticks
-from cerflow.spark.worker import run_own_python
 
 #: The treatment of an existing output; see `cerflow.spark.run`.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
@@ -165,40 +163,24 @@ def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """
     # Not persist(): Spark does not adapt the number of partitions of a persisted frame.
     packed = frame.mapInArrow(_as_rows, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    yield from _unpacked(row["payload"] for row in packed.toLocalIterator())
-
-
-def batches_of_tasks(spark: SparkSession, work: bytes, tasks: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-    """The matches of tasks of the data source (`Planned.packed`), computed and fetched in the same way."""
-    run_own_python(spark)
-    some = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(partial(_packed_matches, work))
-    packed = some.persist(StorageLevel.DISK_ONLY)
-    try:
-        packed.count()
-        yield from _unpacked(packed.toLocalIterator())
-    finally:
-        packed.unpersist()
-
-
-def _packed_matches(work: bytes, task: bytes) -> Iterator[bytes]:
-    from cerflow.spark.source.task import matches_of
-
-    return map(_packed, matches_of(work, task))
+    yield from unpacked_batches(row["payload"] for row in packed.toLocalIterator())
 
 
 def _as_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield pa.RecordBatch.from_pydict({"payload": [_packed(batch)]})
+        yield pa.RecordBatch.from_pydict({"payload": [packed_batch(batch)]})
 
 
-def _packed(batch: pa.RecordBatch) -> bytes:
+def packed_batch(batch: pa.RecordBatch) -> bytes:
+    """A batch with its schema as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
 
 
-def _unpacked(payloads: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+def unpacked_batches(payloads: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+    """The batches that `packed_batch` packed."""
     for payload in payloads:
         with pa.ipc.open_stream(payload) as reader:
             yield from reader

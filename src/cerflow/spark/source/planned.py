@@ -7,7 +7,7 @@ import logging
 import math
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -16,6 +16,7 @@ from typing import Any, Unpack, get_args
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -38,11 +39,13 @@ from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow, DurationWindow
 from cerflow.language.predicates.registry import predicates_in
 from cerflow.logic.conditions.connectives import TRUE
+from cerflow.spark.frames.output import packed_batch, unpacked_batches
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import declared, refuse_foreign
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
 from cerflow.spark.source.row_groups import KeyShare, Scan
-from cerflow.spark.source.task import Task, Work, matches_of_tasks
+from cerflow.spark.source.task import Task, Work, matches_of, matches_of_tasks
+from cerflow.spark.worker import run_own_python
 
 _INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
 #: Bytes that a value is taken to need, at most.
@@ -59,17 +62,13 @@ _OPTIONS: dict[str, tuple[str, ...] | type[int] | None] = {
     "counts": get_args(CountForm),
     "flat": _BOOLEANS,
 }
+#: The arguments of `plan_query` that options give.
+_ARGUMENTS = {
+    name: name for name in ("type", "time", "sequence", "stream", "positions", "counts", "flat", "until", "cores")
+} | {"timeUnit": "time_unit", "maxMatches": "max_matches", "sliceRows": "slice_rows"}
 
 
-class ReadArguments(PlanArguments):
-    """How files are read: see `read_options`."""
-
-    skip: bool
-    slice_rows: int
-    cores: int
-
-
-def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ...], ReadArguments]:
+def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ...], dict[str, Any]]:
     """The query, its language, the paths of the files, and how they are read, from options as Spark hands them over.
 
     ``type``, ``time``, ``timeUnit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat``, ``maxMatches`` and
@@ -94,21 +93,11 @@ def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ..
             raise InputError(f"the option '{name}' must be {' or '.join(choices)}, not '{value}'{hint}")
         found[name] = value if choices is None else int(value) if choices is int else value.lower()
     sremo = found.get("queryFile", "").lower().endswith(".sremo")
-    arguments: ReadArguments = {
-        "type": found.get("type", "type"),
-        "time": found.get("time"),
-        "time_unit": found.get("timeUnit"),
-        "sequence": found.get("sequence"),
-        "stream": found.get("stream"),
-        "positions": found.get("positions") == "true",
-        "counts": found.get("counts", "decimal"),
-        "flat": found.get("flat") == "true",
-        "max_matches": found.get("maxMatches"),
-        "until": found.get("until"),
-        "skip": found.get("onBadRecord") == "skip",
-        "slice_rows": found.get("sliceRows", limits.SOURCE_SLICE_ROWS),
-        "cores": found.get("cores", os.cpu_count() or 1),
-    }
+    arguments: dict[str, Any] = {"slice_rows": limits.SOURCE_SLICE_ROWS, "cores": os.cpu_count() or 1}
+    for option, argument in _ARGUMENTS.items():
+        if option in found:
+            arguments[argument] = found[option] == "true" if _OPTIONS[option] is _BOOLEANS else found[option]
+    arguments["skip"] = found.get("onBadRecord") == "skip"
     return _query(found), found.get("language", "sremo" if sremo else "ceql"), _paths(found), arguments
 
 
@@ -167,6 +156,20 @@ class Planned:
         work, tasks = self.packed()
         numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
         return numbers.mapInArrow(partial(matches_of_tasks, work, tasks), self.schema)
+
+    def batches(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
+        """The matches, computed and fetched as by `arrow_batches`, but without the seconds that Spark takes to plan."""
+        run_own_python(spark)
+        work, tasks = self.packed()
+        found = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(
+            lambda task: map(packed_batch, matches_of(work, task))
+        )
+        packed = found.persist(StorageLevel.DISK_ONLY)
+        try:
+            packed.count()
+            yield from unpacked_batches(packed.toLocalIterator())
+        finally:
+            packed.unpersist()
 
     def packed(self) -> tuple[bytes, list[bytes]]:
         """The work, and each task of it, as they travel."""
