@@ -61,7 +61,7 @@ class BatchRows:
         self._numbers = numbers
         self._vectors: dict[str, Vector] = {}
         #: The rows for which predicates are called, None for all; answers for other rows are ignored.
-        self._asked: Mask | None = None
+        self.asked: Mask | None = None
 
     @property
     def positions(self) -> Ints:
@@ -116,152 +116,24 @@ class BatchRows:
 
     def value(self, expression: c.Expression, asked: Mask | None = None) -> Vector:
         """An expression on each row; predicates are called only on the rows ``asked`` for."""
-        self._asked = asked
+        self.asked = asked
         result = fold(expression, self._visit)
         assert isinstance(result, Vector)
         return result
 
     def truth(self, condition: c.Condition, asked: Mask | None = None) -> TruthVector:
         """A condition on each row, three-valued; predicates are called only on the rows ``asked`` for."""
-        self._asked = asked
+        self.asked = asked
         result = fold(condition, self._visit)
         assert isinstance(result, TruthVector)
         return result
 
     def _visit(self, current: Node, below: Sequence[_Found]) -> _Found:
-        if isinstance(current, Call | CallOfSet):
-            given = [b for b in below if not isinstance(b, TruthVector)]
-            if isinstance(current, CallOfSet):
-                return answers_about_sets(current, given, self.count, self._asked, self.unit)
-            return answers(current.predicate, given, self.count, self._asked, self.unit)
-        operands = [b for b in below if isinstance(b, Vector)]
-        truths = [b for b in below if isinstance(b, TruthVector)]
-        if isinstance(current, WholeEvent):
-            return EventArgument(current.names, tuple(operands))
-        if isinstance(current, c.Condition):
-            return self._condition(current, operands, truths)
-        assert isinstance(current, c.Expression)
-        return self._expression(current, operands, truths)
-
-    def _expression(self, current: c.Expression, operands: list[Vector], truths: list[TruthVector]) -> Vector:
-        match current:
-            case c.Literal():
-                return vectors.literal_vector(current.value)
-            case c.Attribute():
-                return self.attribute(current.name)
-            case c.Arithmetic():
-                return vectors.vector_arithmetic(current.operator, *operands)
-            case c.Negative():
-                return vectors.unary_function("-", operands[0])
-            case c.Function(name="position"):
-                return Vector(ValueKind.INTEGER, self.numbers)
-            case c.Function(name="time"):
-                return self.time()
-            case c.Function("coalesce"):
-                return _coalesced(operands)
-            case c.Function("substr"):
-                return _on_texts(part_of_text, operands)
-            case c.Function("||"):
-                return _on_texts(add, operands)
-            case c.Function():
-                return vectors.unary_function(current.name, operands[0])
-            case Known():
-                return Vector(ValueKind.INTEGER, (~operands[0].missing()).astype(np.int64))
-            case Word():
-                return vectors.word(operands[0], current.high)
-            case Microseconds():
-                return vectors.microseconds(operands[0], self.unit)
-            case DatePart(_, part, zone):
-                return _date_parts(operands[0], part, zone)
-            case Dated():
-                return vectors.dated(operands[0])
-            case Whole():
-                return vectors.whole(operands[0])
-            case c.TruthValue() | c.If():
-                return _either(truths[0].true, *operands) if operands else truths[0].vector()
-            case _:
-                # A label as the argument of position or time: the current event.
-                return Vector(ValueKind.INTEGER, self.positions)
-
-    def _condition(self, current: c.Condition, operands: list[Vector], truths: list[TruthVector]) -> TruthVector:
-        match current:
-            case c.Constant():
-                return TruthVector(np.array(current.value))
-            case c.And():
-                return truths[0] & truths[1]
-            case c.Or():
-                return truths[0] | truths[1]
-            case c.Not():
-                return ~truths[0]
-            case Satisfied():
-                return TruthVector(truths[0].true)
-            case TypeTest():
-                return self._type_test(current)
-            case StreamTest(stream):
-                if self.schema.stream is None:
-                    return TruthVector(np.array(True))
-                return TruthVector(self._named(self.schema.stream, stream).true)
-            case Precomputed():
-                return precomputed_truth(self.attribute(PRECOMPUTED), current.number)
-            case c.Comparison():
-                return self._compare(current.operator, *operands)
-            case c.Between():
-                return _negated(self._between(current, operands), current.negated)
-            case c.In():
-                return _negated(self._among(operands), current.negated)
-            case c.Like():
-                return _negated(vectors.matches_text(operands[0], like_expression(current.pattern)), current.negated)
-            case c.Regexp():
-                return _negated(vectors.matches_text(operands[0], current.pattern), current.negated)
-            case c.IsNull():
-                return _negated(TruthVector(operands[0].missing()), current.negated)
-            case _:
-                raise AssertionError(f"{type(current).__name__} on one event")
-
-    def _type_test(self, current: TypeTest) -> TruthVector:
-        outcome = self._named(self.schema.type, current.type)
-        if current.stream is not None and self.schema.stream is not None:
-            outcome = outcome & self._named(self.schema.stream, current.stream)
-        return TruthVector(outcome.true)
-
-    def _named(self, column: str, name: str) -> TruthVector:
-        return vectors.compare_vectors(Operator.EQ, self.attribute(column), vectors.literal_vector(name))
-
-    def _compare(self, operator: Operator, left: Vector, right: Vector) -> TruthVector:
-        return vectors.compare_vectors(operator, *self._aligned(left, right))
-
-    def _aligned(self, left: Vector, right: Vector) -> tuple[Vector, Vector]:
-        """Turn texts compared with timestamps into timestamps, and literals compared with decimals into decimals."""
-        if ValueKind.DECIMAL in (left.kind, right.kind):
-            return _as_decimal(left), _as_decimal(right)
-        if left.kind is ValueKind.TIMESTAMP and right.kind is ValueKind.STRING:
-            return left, Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], self.unit)))
-        if right.kind is ValueKind.TIMESTAMP and left.kind is ValueKind.STRING:
-            return Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], self.unit))), right
-        return left, right
-
-    def _between(self, current: c.Between, operands: list[Vector]) -> TruthVector:
-        value, *bounds = operands
-        outcome = TruthVector(np.array(True))
-        if current.low is not None:
-            outcome = self._compare(Operator.GE, value, bounds.pop(0))
-        if current.high is not None:
-            outcome = outcome & self._compare(Operator.LE, value, bounds.pop(0))
-        return outcome
-
-    def _among(self, operands: list[Vector]) -> TruthVector:
-        value, *items = operands
-        outcome = TruthVector(np.array(False))
-        alike: dict[ValueKind, list[Vector]] = {}
-        for item in items:
-            _, aligned = self._aligned(value, item)
-            if value.kind is ValueKind.DECIMAL or item.missing():
-                outcome = outcome | self._compare(Operator.EQ, value, item)
-            else:
-                alike.setdefault(aligned.kind, []).append(aligned)
-        for some in alike.values():
-            outcome = outcome | vectors.equals_any(value, some)
-        return outcome
+        found = _OPERATIONS[type(current)](self, current, *below)
+        if getattr(current, "negated", False):
+            assert isinstance(found, TruthVector)
+            return ~found
+        return found
 
 
 class _SomeRows(BatchRows):
@@ -288,8 +160,60 @@ def _as_decimal(vector: Vector) -> Vector:
     return Vector(ValueKind.DECIMAL, np.array(0), None, (written_text(value),))
 
 
-def _negated(outcome: TruthVector, negated: bool) -> TruthVector:
-    return ~outcome if negated else outcome
+# -- conditions
+
+
+def _type_test(rows: BatchRows, test: TypeTest) -> TruthVector:
+    found = _named(rows, rows.schema.type, test.type).true
+    return TruthVector(found if test.stream is None else found & _stream_test(rows, test).true)
+
+
+def _stream_test(rows: BatchRows, test: TypeTest | StreamTest) -> TruthVector:
+    if rows.schema.stream is None or test.stream is None:
+        return TruthVector(np.array(True))
+    return TruthVector(_named(rows, rows.schema.stream, test.stream).true)
+
+
+def _named(rows: BatchRows, column: str, name: str) -> TruthVector:
+    return vectors.compare_vectors(Operator.EQ, rows.attribute(column), vectors.literal_vector(name))
+
+
+def _compared(rows: BatchRows, operator: Operator, left: Vector, right: Vector) -> TruthVector:
+    return vectors.compare_vectors(operator, *_aligned(rows, left, right))
+
+
+def _aligned(rows: BatchRows, left: Vector, right: Vector) -> tuple[Vector, Vector]:
+    """Turn texts compared with timestamps into timestamps, and literals compared with decimals into decimals."""
+    if ValueKind.DECIMAL in (left.kind, right.kind):
+        return _as_decimal(left), _as_decimal(right)
+    if left.kind is ValueKind.TIMESTAMP and right.kind is ValueKind.STRING:
+        return left, Vector(ValueKind.TIMESTAMP, np.array(instant(right.dictionary[0], rows.unit)))
+    if right.kind is ValueKind.TIMESTAMP and left.kind is ValueKind.STRING:
+        return Vector(ValueKind.TIMESTAMP, np.array(instant(left.dictionary[0], rows.unit))), right
+    return left, right
+
+
+def _between(rows: BatchRows, current: c.Between, value: Vector, *bounds: Vector) -> TruthVector:
+    outcome = TruthVector(np.array(True))
+    if current.low is not None:
+        outcome = _compared(rows, Operator.GE, value, bounds[0])
+    if current.high is not None:
+        outcome = outcome & _compared(rows, Operator.LE, value, bounds[-1])
+    return outcome
+
+
+def _among(rows: BatchRows, current: c.In, value: Vector, *items: Vector) -> TruthVector:
+    outcome = TruthVector(np.array(False))
+    alike: dict[ValueKind, list[Vector]] = {}
+    for item in items:
+        _, aligned = _aligned(rows, value, item)
+        if value.kind is ValueKind.DECIMAL or item.missing():
+            outcome = outcome | _compared(rows, Operator.EQ, value, item)
+        else:
+            alike.setdefault(aligned.kind, []).append(aligned)
+    for some in alike.values():
+        outcome = outcome | vectors.equals_any(value, some)
+    return outcome
 
 
 # -- functions of several operands, of texts and of times
@@ -356,3 +280,55 @@ def _date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
     found = pc.day_of_week(moments, count_from_zero=False) if part == "weekday" else getattr(pc, part)(moments)
     values = numbers_of(found.cast(pa.int64()))
     return Vector(ValueKind.INTEGER, values[codes.reshape(operand.data.shape)], operand.missing())
+
+
+# -- what stands for each kind of node, given the rows, the node, and what was found for its children
+
+_FUNCTIONS: dict[str, Callable[..., Vector]] = {
+    "position": lambda rows, *_: Vector(ValueKind.INTEGER, rows.numbers),
+    "time": lambda rows, *_: rows.time(),
+    "coalesce": lambda rows, *operands: _coalesced(operands),
+    "substr": lambda rows, *operands: _on_texts(part_of_text, operands),
+    "||": lambda rows, *operands: _on_texts(add, operands),
+}
+
+
+def _function(rows: BatchRows, call: c.Function, *operands: Vector) -> Vector:
+    known = _FUNCTIONS.get(call.name)
+    return vectors.unary_function(call.name, *operands) if known is None else known(rows, *operands)
+
+
+_OPERATIONS: dict[type[Node], Callable[..., _Found]] = {
+    c.Literal: lambda rows, node: vectors.literal_vector(node.value),
+    c.Attribute: lambda rows, node: rows.attribute(node.name),
+    c.Arithmetic: lambda rows, node, left, right: vectors.vector_arithmetic(node.operator, left, right),
+    c.Negative: lambda rows, node, operand: vectors.unary_function("-", operand),
+    c.Function: _function,
+    # A label as the argument of position or time: the current event.
+    c.LabelReference: lambda rows, node: Vector(ValueKind.INTEGER, rows.positions),
+    c.TruthValue: lambda rows, node, truth: truth.vector(),
+    c.If: lambda rows, node, truth, then, otherwise: _either(truth.true, then, otherwise),
+    Known: lambda rows, node, operand: Vector(ValueKind.INTEGER, (~operand.missing()).astype(np.int64)),
+    Word: lambda rows, node, operand: vectors.word(operand, node.high),
+    Microseconds: lambda rows, node, operand: vectors.microseconds(operand, rows.unit),
+    DatePart: lambda rows, node, operand: _date_parts(operand, node.part, node.zone),
+    Dated: lambda rows, node, operand: vectors.dated(operand),
+    Whole: lambda rows, node, operand: vectors.whole(operand),
+    WholeEvent: lambda rows, node, *values: EventArgument(node.names, values),
+    Call: lambda rows, node, *given: answers(node.predicate, given, rows.count, rows.asked, rows.unit),
+    CallOfSet: lambda rows, node, *given: answers_about_sets(node, given, rows.count, rows.asked, rows.unit),
+    c.Constant: lambda rows, node: TruthVector(np.array(node.value)),
+    c.And: lambda rows, node, left, right: left & right,
+    c.Or: lambda rows, node, left, right: left | right,
+    c.Not: lambda rows, node, truth: ~truth,
+    Satisfied: lambda rows, node, truth: TruthVector(truth.true),
+    TypeTest: _type_test,
+    StreamTest: _stream_test,
+    Precomputed: lambda rows, node: precomputed_truth(rows.attribute(PRECOMPUTED), node.number),
+    c.Comparison: lambda rows, node, left, right: _compared(rows, node.operator, left, right),
+    c.Between: _between,
+    c.In: _among,
+    c.Like: lambda rows, node, text: vectors.matches_text(text, like_expression(node.pattern)),
+    c.Regexp: lambda rows, node, text: vectors.matches_text(text, node.pattern),
+    c.IsNull: lambda rows, node, operand: TruthVector(operand.missing()),
+}

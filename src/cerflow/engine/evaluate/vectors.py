@@ -133,26 +133,17 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
         return Vector(ValueKind.FLOAT, np.full(len(column), np.nan))
     if kind is ValueKind.FLOAT:
         return Vector(kind, nearest_floats(column))
+    if kind is ValueKind.OTHER:
+        # Conditions can only test such a column for null.
+        return Vector(ValueKind.INTEGER, np.zeros(len(column), np.int64), nulls)
+    size = MICROSECONDS[column.type.unit] if kind is ValueKind.DURATION else None
     try:
         if kind is ValueKind.TIMESTAMP:
-            zone = getattr(column.type, "tz", None)
-            column = column.cast(pa.timestamp(unit, tz=zone)).cast(pa.int64())
-        elif kind is ValueKind.DURATION:
-            return _durations(column, nulls)
-        elif kind is ValueKind.OTHER:
-            # Conditions can only test such a column for null.
-            return Vector(ValueKind.INTEGER, np.zeros(len(column), np.int64), nulls)
-        else:
-            column = column.cast(pa.int64())
+            column = column.cast(pa.timestamp(unit, tz=getattr(column.type, "tz", None)))
+        numbers = numbers_of(column.cast(pa.int64()))
     except pa.ArrowInvalid as error:
         raise InputError(f"a value does not fit 64 bits: {error}") from error
-    return Vector(kind, numbers_of(column), nulls)
-
-
-def _durations(column: pa.Array, nulls: Mask | None) -> Vector:
-    ticks = numbers_of(column.cast(pa.int64()))
-    size = MICROSECONDS[column.type.unit]
-    return Vector(ValueKind.DURATION, ticks * size.numerator // size.denominator, nulls)
+    return Vector(kind, numbers if size is None else numbers * size.numerator // size.denominator, nulls)
 
 
 def plain_numbers(column: pa.Array) -> Ints | Floats:

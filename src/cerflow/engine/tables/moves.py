@@ -25,9 +25,7 @@ Effect = tuple[tuple[int, ...], tuple[int, ...]]
 def _opposite(condition: Condition) -> Condition:
     """The condition that holds exactly where a condition on a passed window fails."""
     match condition:
-        case Not(Satisfied(operand)):
-            return operand
-        case Not(operand):
+        case Not(Satisfied(operand)) | Not(operand):
             return operand
     return Not(condition)
 
