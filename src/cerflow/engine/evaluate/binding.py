@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from cerflow.automata.model.transducer import Transducer, Transition
-from cerflow.base.graphs import gathered, reached
+from cerflow.base.graphs import reached_along
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, PredicateCall
 from cerflow.language.node import Node, node, transform, walk
@@ -112,9 +112,8 @@ class _Binding:
         """The fields (of registers) that hold whole events, and the fields to which these are copied."""
         writes = [write for t in self.transducer.transitions for write in t.writes]
         given = [((write.register, f), e) for write in writes for f, e in enumerate(write.row)]
-        copies = gathered(((e.register, e.field), place) for place, e in given if isinstance(e, Stored))
-        held = [place for place, e in given if isinstance(e, LabelReference)]
-        return frozenset(reached(held, lambda place: copies.get(place, ())))
+        copies = (((e.register, e.field), place) for place, e in given if isinstance(e, Stored))
+        return frozenset(reached_along(copies, [place for place, e in given if isinstance(e, LabelReference)]))
 
     def bound(self) -> Transducer:
         return replace(

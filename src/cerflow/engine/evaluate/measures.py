@@ -12,7 +12,7 @@ from cerflow.base.array_types import Floats, Ints
 from cerflow.base.errors import InputError
 from cerflow.base.nested import attribute_named, field_type, parts_of
 from cerflow.base.schema import Schema, ValueKind, kind_of
-from cerflow.base.units import MICROSECONDS, PER_SECOND
+from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.ranges import MOST, ticks
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit, instant
 from cerflow.engine.evaluate.vectors import Vector
@@ -36,7 +36,7 @@ def units_of_time(schema: Schema, unit: str) -> int:
     """The number of units of measured times in a 1 of the time column, which does not hold dates."""
     assert schema.time is not None
     own = schema.columns.field(schema.time).type
-    return PER_SECOND[unit] // PER_SECOND[own.unit] if pa.types.is_timestamp(own) else 1
+    return ticks(own, unit) if pa.types.is_timestamp(own) else 1
 
 
 def window_size(window: Window, schema: Schema, unit: str) -> Fraction:

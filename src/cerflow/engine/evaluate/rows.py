@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from operator import add
 
 import numpy as np
@@ -240,10 +241,7 @@ def _beside(value: Vector, other: Vector) -> Vector:
 
 
 def _coalesced(values: Sequence[Vector]) -> Vector:
-    result = values[-1]
-    for value in reversed(values[:-1]):
-        result = _either(~value.missing(), value, result)
-    return result
+    return reduce(lambda others, value: _either(~value.missing(), value, others), reversed(values))
 
 
 def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -> Vector:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from cerflow.base.operators import RELATIONS
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.base.units import MICROSECONDS, PER_SECOND
+from cerflow.base.units import MICROSECONDS
+from cerflow.engine.evaluate.ranges import ticks
 from cerflow.engine.evaluate.rows import finest_unit, instant
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, transform, with_children
@@ -71,7 +72,7 @@ def in_units(name: str, schema: Schema, unit: str) -> Callable[[int], int] | Non
     """The function from times in a column to integers as `column_vector` has them; None if both are equal."""
     data_type = schema.columns.field(name).type
     if schema.kind(name) is ValueKind.TIMESTAMP and pa.types.is_timestamp(data_type):
-        factor = PER_SECOND[unit] // PER_SECOND[data_type.unit]
+        factor = ticks(data_type, unit)
         return None if factor == 1 else lambda value: value * factor
     if schema.kind(name) is ValueKind.DURATION and data_type.unit != "us":
         size = MICROSECONDS[data_type.unit]

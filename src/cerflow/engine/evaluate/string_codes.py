@@ -17,11 +17,7 @@ class Strings:
     changes = ("texts", "_codes", "_limit", "_ranks")
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        self.texts: list[str] = []
-        self._codes: dict[str, int] = {}
-        self._ranks: Ints = np.zeros(0, np.int64)
-        self._limit = limits.STRING_SLACK
-        self.codes(list(texts))
+        self.replace(list(texts))
 
     @property
     def wants_cleaning(self) -> bool:
@@ -30,9 +26,9 @@ class Strings:
 
     def replace(self, texts: Sequence[str]) -> None:
         """Start again with these strings; their codes are their indexes."""
-        self.texts = []
-        self._codes = {}
-        self._ranks = np.zeros(0, np.int64)
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._ranks: Ints = np.zeros(0, np.int64)
         self.codes(texts)
         self.settle()
 

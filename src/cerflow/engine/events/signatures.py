@@ -73,12 +73,8 @@ class Evaluation:
             read = columns_of_test(test, tables)
             name = next(iter(read)) if len(read) == 1 else None
             positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
-            if (
-                name is not None
-                and not positional
-                and number not in asking
-                and tables.schema.kind(name) is ValueKind.STRING
-            ):
+            apart = positional or number in asking
+            if name is not None and not apart and tables.schema.kind(name) is ValueKind.STRING:
                 by_string.setdefault(name, []).append(number)
             else:
                 others.append(number)

@@ -11,7 +11,7 @@ from math import prod
 from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base import limits
-from cerflow.base.graphs import gathered, reached
+from cerflow.base.graphs import reached_along
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, transform, walk
@@ -124,8 +124,7 @@ class Moves:
         held = {number for number, truth in enumerate(truths) if truth == TRUE}
         failed = {number for number, truth in enumerate(truths) if truth == FALSE}
         rows = [replace(move, needs=move.needs - held) for move in self.rows if failed.isdisjoint(move.needs)]
-        leaving = gathered((move.transition.source, move.target) for move in rows)
-        met = reached(self._transducer.initial, lambda state: leaving.get(state, ()))
+        met = reached_along(((move.transition.source, move.target) for move in rows), self._transducer.initial)
         other = copy(self)
         other.reached = self.reached & met.keys()
         other.rows = [move for move in rows if move.transition.source in met]
