@@ -157,9 +157,9 @@ class _Builder:
             case r.Star() | r.Plus():
                 return (yield from self._repeated(expression, question))
             case r.Intersection():
-                events = _events_denied(expression)
-                if events is not None:
-                    return self._reading_none_of(events, question)
+                denied = _event_denied(expression)
+                if denied is not None:
+                    return self._terminal(denied, question)
                 return (yield from self._intersection(expression, question))
             case r.Complement():
                 return (yield from self._complement(expression, question))
@@ -185,11 +185,8 @@ class _Builder:
                 after[register] = place[1]
                 writes.append(self.places.write(place))
         labels = frozenset[str]() if terminal.label is None else frozenset((terminal.label,))
-        t = replace(self._reading(guards), labels=labels, writes=tuple(dict.fromkeys(writes)))
+        t = Transition(START, self._state(), labels=labels, writes=tuple(dict.fromkeys(writes))).guarded(guards)
         return Positions(beginnings=[t], ends={restricted(tuple(sorted(after.items())), question.live): [t.target]})
-
-    def _reading(self, guards: list[Condition]) -> Transition:
-        return Transition(START, self._state()).guarded(guards)
 
     def _concatenation(self, expression: r.Concatenation, question: _Question) -> _Rule:
         live = question.live | self._reads[expression.right]
@@ -251,17 +248,6 @@ class _Builder:
                 self._add(whole, both(first.copy(), second), tuple(sorted(held)))
         return whole
 
-    def _reading_none_of(self, events: list[r.Terminal], question: _Question) -> Positions:
-        """``[TRUE] & !φ``: one event that satisfies none of the conditions."""
-        guards: list[Condition] = []
-        for terminal in events:
-            found = terminals.refused(terminal.condition, dict(question.held))
-            if found is None:
-                return Positions()
-            guards += found
-        t = self._reading(guards)
-        return Positions(beginnings=[t], ends={restricted(question.held, question.live): [t.target]})
-
     def _complement(self, expression: r.Complement, question: _Question) -> _Rule:
         held = restricted(question.held, question.live)
         reserved = question.reserved | frozenset(question.held)
@@ -300,13 +286,13 @@ class _Builder:
         return whole
 
 
-def _events_denied(expression: r.Intersection) -> list[r.Terminal] | None:
-    """The terminals of ``[TRUE] & !(φ | …)``, which is about one event and so needs no window."""
+def _event_denied(expression: r.Intersection) -> r.Terminal | None:
+    """``[TRUE] & !(φ | …)`` as a terminal, since it is about one event and so needs no window; None for others."""
     if expression.left != r.ANY_EVENT or not isinstance(expression.right, r.Complement):
         return None
     found = nested_operands(expression.right.operand, r.Alternation)
-    events = [part for part in found if isinstance(part, r.Terminal)]
-    return events if len(events) == len(found) else None
+    denied = [Not(Satisfied(part.condition)) for part in found if isinstance(part, r.Terminal)]
+    return r.Terminal(conjunction(denied)) if len(denied) == len(found) else None
 
 
 def _window_inside(operand: r.Sremo) -> bool:

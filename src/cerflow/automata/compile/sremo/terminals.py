@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
-from cerflow.language.condition import Attribute, Condition, Constant, Expression, LabelReference, Not
+from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, Not
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels
@@ -43,15 +43,11 @@ def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] 
     return [_on_places(part, scopes) for part in conjuncts(known)]
 
 
-def refused(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
-    """The guards of events for which the condition is false or unknown; None if there are none."""
-    known = with_empty_registers(condition, held)
-    if isinstance(known, Constant):
-        return None if known.value else []
-    return [Not(Satisfied(_on_places(known, {**held, _HERE: 0})))]
-
-
 def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
+    if isinstance(condition, Not) and isinstance(condition.operand, Satisfied):
+        # Of what must not be true the same is stored as of what must be.
+        return Not(Satisfied(_on_places(condition.operand.condition, scopes)))
+
     def name(current: Node) -> Node:
         # With a name for the current event, conditions on registers alone differ from those that also read the event.
         if isinstance(current, Attribute | LabelReference) and current.label is None:
