@@ -21,6 +21,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.matches.pick import event_end, write_detection, write_part
+from cerflow.engine.kernels.state.collections import sort_rows
 
 # Columns of the sets that were listed: root, first and last part, whether the complex event without events is in it
 L_ROOT, L_FIRST, L_LAST, L_END = range(4)
@@ -61,25 +62,6 @@ class Room(NamedTuple):
     new: IntRows
     new_small: SmallRows
     found: IntRows
-
-
-@part
-def sort_rows(rows, first, last, column, falling):
-    """Sort ``rows[first:last]`` by a ``column``, the greatest first if ``falling`` (Shell's sort)."""
-    gap = 1
-    while gap < (last - first) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(first + gap, last):
-            at = i
-            while at - gap >= first:
-                before, here = rows[at - gap, column], rows[at, column]
-                if before == here or (before > here) == falling:
-                    break
-                for k in range(rows.shape[1]):
-                    rows[at, k], rows[at - gap, k] = rows[at - gap, k], rows[at, k]
-                at -= gap
-        gap //= 3
 
 
 @part

@@ -31,6 +31,37 @@ def same_words(one, other, count):
     return True
 
 
+@part
+def sort_rows(rows, first, last, column, falling):
+    """Sort ``rows[first:last]`` by a ``column``, the greatest first if ``falling`` (Shell's sort)."""
+    gap = 1
+    while gap < (last - first) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(first + gap, last):
+            at = i
+            while at - gap >= first:
+                before, here = rows[at - gap, column], rows[at, column]
+                if before == here or (before > here) == falling:
+                    break
+                for k in range(rows.shape[1]):
+                    rows[at, k], rows[at - gap, k] = rows[at - gap, k], rows[at, k]
+                at -= gap
+        gap //= 3
+
+
+@inlined
+def leave_chain(table, slot, rows, column, entry):
+    """Take an entry out of the chain that begins at a ``slot`` of a hash table and goes on in a column of ``rows``."""
+    before = table[slot]
+    if before == entry:
+        table[slot] = rows[entry, column]
+        return
+    while rows[before, column] != entry:
+        before = rows[before, column]
+    rows[before, column] = rows[entry, column]
+
+
 @inlined
 def covers(words, at, other, begin, width, tables):
     """Whether a row makes another unnecessary: the ``width`` words from ``words[at]`` on, and those of ``other``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to, prefetch
-from cerflow.engine.kernels.state.collections import hash_words, same_words
+from cerflow.engine.kernels.state.collections import hash_words, leave_chain, same_words
 
 #: In R_LIVE of a slot without partition.
 FREE = -1
@@ -98,14 +98,7 @@ def add_partition(key, state, tables):
 @part
 def drop_partition(p, state, tables):
     """Free a slot that has no configurations."""
-    h = _place(p, state, tables)
-    q = state.partition_table[h]
-    if q == p:
-        state.partition_table[h] = state.partition[p, layout.R_CHAIN]
-    else:
-        while state.partition[q, layout.R_CHAIN] != p:
-            q = state.partition[q, layout.R_CHAIN]
-        state.partition[q, layout.R_CHAIN] = state.partition[p, layout.R_CHAIN]
+    leave_chain(state.partition_table, _place(p, state, tables), state.partition, layout.R_CHAIN, p)
     state.partition[p, layout.R_LIVE] = FREE
     state.free_partitions[state.counters[layout.N_FREE_PARTITIONS]] = p
     state.counters[layout.N_FREE_PARTITIONS] += 1

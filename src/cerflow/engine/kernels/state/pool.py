@@ -14,7 +14,7 @@ from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import beyond, pointer_to
 from cerflow.engine.kernels.state.classes import release
-from cerflow.engine.kernels.state.collections import hash_words, same_words
+from cerflow.engine.kernels.state.collections import hash_words, leave_chain, same_words
 from cerflow.engine.kernels.state.index import enter_index, leave_index
 
 #: In C_CHAIN of a configuration that is not in the hash table.
@@ -223,13 +223,7 @@ def unlink_rest(c, state, tables):
     join_configs(p, group, np.int64(config[c, layout.C_PREVIOUS]), np.int64(config[c, layout.C_NEXT]), state)
     if config[c, layout.C_CHAIN] != _APART:
         h = state.config_long[c, layout.L_HASH] & (state.table.shape[0] - 1)
-        q = state.table[h]
-        if q == c:
-            state.table[h] = config[c, layout.C_CHAIN]
-        else:
-            while config[q, layout.C_CHAIN] != c:
-                q = config[q, layout.C_CHAIN]
-            config[q, layout.C_CHAIN] = config[c, layout.C_CHAIN]
+        leave_chain(state.table, h, config, layout.C_CHAIN, c)
     if group < tables.options[layout.O_STATES] and tables.indexes[group, layout.X_KIND] != layout.SCAN:
         state.sizes[group] -= 1
     counters = state.counters

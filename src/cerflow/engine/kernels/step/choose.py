@@ -21,6 +21,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to, ranking_at, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.classes import new_class, rank, release
+from cerflow.engine.kernels.state.collections import same_words, sort_rows
 from cerflow.engine.kernels.state.pool import hash_one
 from cerflow.engine.kernels.step.covers import dominated, find_cover, forget_covers, spare
 from cerflow.engine.kernels.step.sets import close_update
@@ -38,9 +39,9 @@ def choose(address, n, members, removed, p, bound):
     best = np.int64(layout.NULL)
     for u in range(n):
         if updates[u, layout.U_FINAL] == 1:
-            best = max(best, rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes))
+            best = max(best, _rank(u, updates, strategy, state.classes))
     for u in range(n):
-        if rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes) < best:
+        if _rank(u, updates, strategy, state.classes) < best:
             updates[u, layout.U_FINAL] = 0
 
     # Configurations that the event replaces do not count; they are dropped for good once there is room for all.
@@ -50,7 +51,7 @@ def choose(address, n, members, removed, p, bound):
     for r in range(removed):
         state.config[scratch.removed[r], layout.C_DEAD] = 0
     if entries >= 0:
-        _sort(entries, ranking)
+        _sort(entries, ranking.entries)
         if tables.options[layout.O_GROUPED] == 1:
             n, members, removed = _reduce(entries, n, members, removed, tables, state, scratch, ranking)
         else:
@@ -69,12 +70,17 @@ def choose(address, n, members, removed, p, bound):
 
 
 @inlined
+def _rank(u, updates, strategy, classes):
+    """The rank of the class that update ``u`` leads to."""
+    return rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, classes)
+
+
+@inlined
 def _enter(n, p, bound, tables, state, scratch, ranking):
     """List the updates and the configurations that have a member in common with them.
 
     Returns the numbers of entries and of covers, the first -1 if there is too little room.
     """
-    strategy = tables.options[layout.O_STRATEGY]
     grouped = tables.options[layout.O_GROUPED] == 1
     several = tables.options[layout.O_STATES]
     windowed = tables.options[layout.O_WINDOWED] == 1
@@ -99,31 +105,25 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
-        own = rank(updates[u, layout.U_CLASS], updates[u, layout.U_LABEL] > 0, strategy, state.classes)
-        entries = _add_entry(entries, u, own, updates[u, layout.U_ROOT], cover, tables, state, ranking)
+        entries = _add_entry(entries, u, cover, tables, state, updates, ranking)
         if entries < 0:
             return entries, covers
         if grouped or p < 0 or covers == known:
             continue
         # Configurations of the same single member share a chain.
-        h = hash_one(p, q, pointer_to(scratch.update_values, u), tables)
+        registers = pointer_to(scratch.update_values, u)
+        h = hash_one(p, q, registers, tables)
         c = state.table[h & (state.table.shape[0] - 1)]
         while c >= 0:
-            same = (
-                state.config_long[c, layout.L_HASH] == h
-                and config[c, layout.C_PARTITION] == p
-                and config[c, layout.C_GROUP] == q
-            )
-            for s in range(tables.slots[q]):
-                same = same and state.values[c, s] == scratch.update_values[u, s]
-            if same and config[c, layout.C_DEAD] == 0:
-                own = rank(config[c, layout.C_CLASS], False, strategy, state.classes)
-                entries = _add_entry(entries, -1 - c, own, config[c, layout.C_ROOT], cover, tables, state, ranking)
+            alike = state.config_long[c, layout.L_HASH] == h and config[c, layout.C_DEAD] == 0
+            alike = alike and config[c, layout.C_PARTITION] == p and config[c, layout.C_GROUP] == q
+            if alike and same_words(pointer_to(state.values, c), registers, tables.slots[q]):
+                entries = _add_entry(entries, -1 - c, cover, tables, state, updates, ranking)
                 if entries < 0:
                     return entries, covers
                 if tables.skips[q] == 0:
                     # It ends with the event.
-                    spare(entries - 1, cover, ranking)
+                    ranking.entries[entries - 1, layout.E_RANK] = layout.NULL
             c = config[c, layout.C_CHAIN]
 
     for g in range(several + 1 if grouped and p >= 0 else 0):
@@ -145,8 +145,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                     cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
                     m += 1
                 if cover >= 0:
-                    own = rank(config[c, layout.C_CLASS], False, strategy, state.classes)
-                    entries = _add_entry(entries, -1 - c, own, config[c, layout.C_ROOT], cover, tables, state, ranking)
+                    entries = _add_entry(entries, -1 - c, cover, tables, state, updates, ranking)
                     if entries < 0:
                         return entries, covers
             c = config[c, layout.C_NEXT]
@@ -154,11 +153,17 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
 
 
 @part
-def _add_entry(count, what, class_rank, root, cover, tables, state, ranking):
+def _add_entry(count, what, cover, tables, state, updates, ranking):
     """Add an entry after ``count`` others; returns their number, -1 if there is too little room."""
     entries = ranking.entries
     if count >= entries.shape[0]:
         return np.int64(-1)
+    strategy = tables.options[layout.O_STRATEGY]
+    if what >= 0:
+        root, class_rank = updates[what, layout.U_ROOT], _rank(what, updates, strategy, state.classes)
+    else:
+        root = state.config[-1 - what, layout.C_ROOT]
+        class_rank = rank(state.config[-1 - what, layout.C_CLASS], False, strategy, state.classes)
     entries[count, layout.E_RANK] = class_rank
     entries[count, layout.E_WHAT] = what
     # Without a window every start is inside.
@@ -169,30 +174,14 @@ def _add_entry(count, what, class_rank, root, cover, tables, state, ranking):
 
 
 @part
-def _sort(count, ranking):
+def _sort(count, entries):
     """Sort the entries: the best class first, within a class configurations first."""
-    entries, order = ranking.entries, ranking.order
-    gap = 1
-    while 3 * gap + 1 < count:
-        gap = 3 * gap + 1
-    for i in range(count):
-        order[i] = i
-    # The gap ends at 1, and then at 0.
-    while gap > 0:
-        for i in range(gap, count):
-            e = order[i]
-            j = i
-            while j >= gap:
-                before = order[j - gap]
-                if entries[before, layout.E_RANK] > entries[e, layout.E_RANK] or (
-                    entries[before, layout.E_RANK] == entries[e, layout.E_RANK]
-                    and entries[before, layout.E_WHAT] < entries[e, layout.E_WHAT]
-                ):
-                    break
-                order[j] = before
-                j -= gap
-            order[j] = e
-        gap //= 3
+    sort_rows(entries, 0, count, layout.E_RANK, True)
+    first = 0
+    for e in range(1, count + 1):
+        if e == count or entries[e, layout.E_RANK] != entries[first, layout.E_RANK]:
+            sort_rows(entries, first, e, layout.E_WHAT, False)
+            first = e
 
 
 # -- comparing --------------------------------------------------------------------------------------------------------
@@ -206,14 +195,13 @@ def _place(count, cover_count, n, updates, removed, ranking):
     needed.
     Returns the number of configurations to drop, initially ``n``; -1 if there is too little room.
     """
-    entries, covers, order = ranking.entries, ranking.covers, ranking.order
-    for i in range(count):
-        e = order[i]
-        if entries[e, layout.E_RANK] == layout.NULL:
-            break
+    entries, covers = ranking.entries, ranking.covers
+    for e in range(count):
         v = entries[e, layout.E_COVER]
         what = entries[e, layout.E_WHAT]
-        if dominated(v, entries[e, layout.E_RANK], entries[e, layout.E_START], covers):
+        if entries[e, layout.E_RANK] == layout.NULL:
+            spare(e, v, ranking)
+        elif dominated(v, entries[e, layout.E_RANK], entries[e, layout.E_START], covers):
             if what >= 0:
                 updates[what, layout.U_STATE] = layout.NOWHERE
             else:
@@ -222,15 +210,14 @@ def _place(count, cover_count, n, updates, removed, ranking):
             updates[what, layout.U_PLACE] = covers[v, layout.V_PLACE]
         else:
             covers[v, layout.V_PLACE] = -2 - what if what >= 0 else -1 - what
-    for i in range(count):
-        e = order[i]
+    for e in range(count):
         u = entries[e, layout.E_WHAT]
         if u >= 0 and updates[u, layout.U_STATE] != layout.NOWHERE and updates[u, layout.U_PLACE] == -1:
             v = entries[e, layout.E_COVER]
-            e = covers[v, layout.V_SPARE]
-            if e >= 0:
-                updates[u, layout.U_PLACE] = -1 - entries[e, layout.E_WHAT]
-                covers[v, layout.V_SPARE] = entries[e, layout.E_SPARE]
+            other = covers[v, layout.V_SPARE]
+            if other >= 0:
+                updates[u, layout.U_PLACE] = -1 - entries[other, layout.E_WHAT]
+                covers[v, layout.V_SPARE] = entries[other, layout.E_SPARE]
     for v in range(cover_count):
         e = covers[v, layout.V_SPARE]
         while e >= 0:
@@ -250,8 +237,7 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
     configurations to drop.
     """
     updates, config = scratch.updates, state.config
-    for i in range(entries):
-        e = ranking.order[i]
+    for e in range(entries):
         what = ranking.entries[e, layout.E_WHAT]
         cover = np.int64(-1)
         if what >= 0:
@@ -319,8 +305,7 @@ def settle(address, n, count, p):
     strategy = tables_at(address).options[layout.O_STRATEGY]
     last = np.int64(layout.NULL)
     cls = np.int64(layout.NO_EVENTS)
-    for i in range(count - 1, -1, -1):
-        e = ranking.order[i]
+    for e in range(count - 1, -1, -1):
         u = ranking.entries[e, layout.E_WHAT]
         if u < 0 or updates[u, layout.U_STATE] == layout.NOWHERE or updates[u, layout.U_LABEL] <= 0:
             continue

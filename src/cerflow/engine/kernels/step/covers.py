@@ -9,7 +9,7 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to
-from cerflow.engine.kernels.state.collections import hash_words
+from cerflow.engine.kernels.state.collections import hash_words, same_words
 from cerflow.engine.layout import E_RANK, E_SPARE, NULL, V_BETTER, V_PLACE, V_RANK, V_SPARE, V_START, V_STATE
 
 
@@ -23,10 +23,7 @@ def find_cover(q, registers, width, new, ranking):
     at = hash_words(registers, width, q) & (table.shape[0] - 1)
     while table[at] >= 0:
         v = np.int64(table[at])
-        same = ranking.covers[v, V_STATE] == q
-        for s in range(width):
-            same = same and ranking.cover_values[v, s] == registers[s]
-        if same:
+        if ranking.covers[v, V_STATE] == q and same_words(pointer_to(ranking.cover_values, v), registers, width):
             return v
         at = (at + 1) & (table.shape[0] - 1)
     if new < 0 or new >= ranking.covers.shape[0]:
