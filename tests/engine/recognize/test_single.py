@@ -27,7 +27,7 @@ def event(type="A", at=0, v=1.0, n=2, s="p"):
 def ready(query, schema=COLUMNS, **roles):
     recognizer = query.recognizer(schema, **roles)
     recognizer.push({"type": "A", "at": 0})
-    return recognizer._driver._single is not None
+    return recognizer._driver._singly
 
 
 def test_matches_and_nothing():
@@ -44,10 +44,20 @@ def test_matches_and_nothing():
 def test_what_is_not_named_is_null():
     query = cerflow.parse("SELECT * WHERE A AS x FILTER x.v IS NULL")
     recognizer = query.recognizer(COLUMNS)
-    assert "_single" not in vars(recognizer._driver)
+    assert "_singly" not in vars(recognizer._driver)
     (match,) = recognizer.push({"type": "A", "more": 1}).to_pylist()
     assert match["events"][0]["v"] is None
-    assert recognizer._driver._single is not None
+    assert recognizer._driver._singly
+
+
+@pytest.mark.parametrize("form", [dict, lambda event: pa.Table.from_pylist([event])])
+@pytest.mark.parametrize("type", ["A", "B"])
+def test_a_value_that_one_query_of_a_set_cannot_use(type, form):
+    schema = pa.schema([("type", pa.string()), ("x", pa.int64())])
+    queries = cerflow.QuerySet({"other": "SELECT * WHERE A", "measures": "SELECT * WHERE (B ; B) WITHIN 10 [x]"})
+    recognizer = queries.recognizer(schema, on_bad_record="skip")
+    recognizer.push(form({"type": type, "x": 2**63 - 1}))
+    assert (recognizer.events, recognizer.bad_records) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +110,7 @@ def test_timestamps():
     for seconds, type in ((0, "A"), (3, "A"), (5, "B")):
         found = recognizer.push({"type": type, "t": noon + datetime.timedelta(seconds=seconds)}).to_pylist()
     assert [m["start_time"] for m in found] == [noon + datetime.timedelta(seconds=3)]
-    assert recognizer._driver._single is not None
+    assert recognizer._driver._singly
     with pytest.raises(BadRecordError, match="backwards"):
         recognizer.push({"type": "B", "t": noon})
 
@@ -171,7 +181,7 @@ def test_conditions_on_one_event(rows, condition):
     )
     recognizer = query.recognizer(table.schema)
     found = [match for row in table.to_pylist() for match in recognizer.push(row)]
-    assert recognizer._driver._single is not None
+    assert recognizer._driver._singly
     assert bag(found) == bag(one_batch(query, table))
 
 

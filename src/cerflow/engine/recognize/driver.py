@@ -27,7 +27,7 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.single_events import SingleEvents, as_batch
+from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
 from cerflow.engine.recognize.transaction import Changing, StateBefore, Transaction
 from cerflow.engine.scan.room import lend_room
@@ -196,7 +196,7 @@ class Driver:
         """
         states = [StateBefore(machine.memory) for machine in self.machines.values()]
         for state in states:
-            state.leave(keep=foreseen or state.bytes <= _cheap(rows), briefly=False)
+            state.leave(keep=foreseen or state.bytes <= _cheap(rows))
         return _Wholly(self, states)
 
     @property
@@ -256,18 +256,16 @@ class Driver:
         return found
 
     @cached_property
-    def _single(self) -> SingleEvents | None:
-        """The object that first checks single events, for all queries; None if the queries do not take them."""
+    def _singly(self) -> bool:
+        """Whether a query may take single events."""
         machines = self.machines.values()
-        if not all(machine.plan.counts_all for machine in machines):
-            return None
-        return next((machine.singles for machine in machines if machine.singles.ready), None)
+        return all(m.plan.counts_all for m in machines) and any(m.singles.ready for m in machines)
 
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, Matches]:
-        checker, single = self.checker, self._single
-        values = None if single is None or self._prompt else single.plain(event, checker.latest)
+        checker = self.checker
+        values = self._takers.plain(event, checker.latest) if self._singly and not self._prompt else None
         takers = None if values is None else self._takers.of(values)
-        if single is None or values is None or takers is None or self.memory is not None:
+        if values is None or takers is None or self.memory is not None:
             return self._push_rows(as_batch(event, self._columns))
         self._amid = True
         found = self._take_one(values, takers) if takers else {}
@@ -276,7 +274,8 @@ class Driver:
             self._amid = False
             return self._push_rows(as_batch(event, self._columns))
         checker.numbered += 1
-        checker.latest = None if single.time_column is None else values[single.time_column]
+        time = checker.schema.time
+        checker.latest = None if time is None else values[time]
         self._amid = False
         return found
 

@@ -18,7 +18,7 @@ from cerflow.base.event_tables import from_rows
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
-from cerflow.engine.evaluate.ranges import MOST, limits
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.scalar import in_units, plain_type_of, scalar
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.store import one_batch
@@ -36,8 +36,6 @@ _NAN = int(np.array([np.nan]).view(np.int64)[0])
 #: Functions from a value, or from an event and its position, to the 64-bit word of an event column or key.
 _Word = Callable[[Any], int]
 _OfEvent = Callable[[Mapping[str, Any], int], int]
-#: A column with what `PlainType` says of it.
-_Field = tuple[str, Any, Callable[[Any], Any] | None, float | None]
 
 
 class SingleEvents:
@@ -47,16 +45,9 @@ class SingleEvents:
         schema, keys = plan.schema, plan.select.partition
         self.tables = tables
         self._schema = schema
-        self._type = schema.type
-        #: The column with the time.
-        self.time_column = schema.time
+        self._time_column = schema.time
         unit = tables.atoms.unit
-        most, found = limits(schema), {field.name: plain_type_of(field.type, unit) for field in schema.columns}
-        for name in most.keys() & found.keys():
-            if found[name].python is int:
-                found[name] = found[name]._replace(most=most[name])
-        self._fields: list[_Field] = [(name, *kind) for name, kind in found.items()]
-        self._kinds = {name: kind for name, kind, _, _ in self._fields}
+        self._kinds = {field.name: plain_type_of(field.type, unit).python for field in schema.columns}
         tests = [(number, scalar(tables.tests[number], schema)) for number in evaluation.others]
         columns = [self._column(k) for k in range(len(tables.columns))]
         words = [[(self._schema.column(name), self._word(name)) for name in key] for key in keys]
@@ -71,7 +62,7 @@ class SingleEvents:
             or tables.consumes_at_once
             or schema.forget is not None
             or not plan.counts_all
-            or (tables.ticking and (tables.reached or len(tables.arrays.checked) or self.time_column is None))
+            or (tables.ticking and (tables.reached or len(tables.arrays.checked) or self._time_column is None))
             or None in (self._measured(window) for window in tables.deadlines)
             or tables.atoms.ordered
             or any(test is None for _, test in tests)
@@ -84,7 +75,7 @@ class SingleEvents:
                 for name in map(schema.column, key)
             )
             or any(self._kinds[name] is not str for name in evaluation.by_string)
-            or (self.time_column is not None and self._kinds[self.time_column] not in (int, float, datetime.datetime))
+            or (self._time_column is not None and self._kinds[self._time_column] not in (int, float, datetime.datetime))
             or (window is not None and not counted_here and self._window is None)
         )
         self._counted = tables.counted
@@ -148,8 +139,8 @@ class SingleEvents:
         if isinstance(window, CountWindow):
             return lambda event, position: position, window.events
         if isinstance(window, DurationWindow):
-            assert self.time_column is not None
-            name, size = self.time_column, duration_in_units(window, self._schema, self.tables.atoms.unit)
+            assert self._time_column is not None
+            name, size = self._time_column, duration_in_units(window, self._schema, self.tables.atoms.unit)
         else:
             assert isinstance(window, AttributeWindow)
             name, size = window.attribute, Fraction(window.size)
@@ -167,58 +158,30 @@ class SingleEvents:
 
     def now(self, values: Mapping[str, Any]) -> int:
         """The time of an event as deadlines measure it."""
-        assert self.time_column is not None
-        time: int = values[self.time_column]
+        assert self._time_column is not None
+        time: int = values[self._time_column]
         return time * self._units
 
     def time(self, values: Mapping[str, Any]) -> pa.Array:
         """The time of an event, as an array of the type of the time column."""
-        assert self.time_column is not None
-        return pa.array([values[self.time_column]], self._schema.columns.field(self.time_column).type)
+        assert self._time_column is not None
+        return pa.array([values[self._time_column]], self._schema.columns.field(self._time_column).type)
 
     def tick(self, signature: int, position: int, words: tuple[int, ...], time: int) -> EventArrays:
         """A tick of a partition at a time, as the column has it, or the pause after it; valid until the next call."""
-        assert self.time_column is not None
+        assert self._time_column is not None
         events = self._events
         events.signature[0], events.position[0] = signature, position
         events.measure[0], events.bound[0] = NOT_BEGUN, NO_BOUND
         events.keys[0] = words
         # Only columns that measure time have values.
-        values = {self.time_column: time}
+        values = {self._time_column: time}
         for k, column in enumerate(self.tables.columns):
             timed = isinstance(column.window, DurationWindow)
             events.columns[0, k] = self._columns[k](values, -1) if timed else NULL
         return events
 
     # -- events --------------------------------------------------------------------------------------------------
-
-    def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
-        """The columns of an event, times as integers; None if a batch must check it.
-
-        Unusual values and bad records need that. ``latest`` is the time of the event before.
-        """
-        values: dict[str, Any] = {}
-        get = event.get
-        for name, kind, taken, most in self._fields:
-            value: Any = get(name)
-            if value is not None:
-                if type(value) is not kind:
-                    return None
-                if most is not None:
-                    if not -most <= value <= most:
-                        return None
-                elif taken is not None:
-                    value = taken(value)
-                    if value is None:
-                        return None
-            values[name] = value
-        if values[self._type] is None:
-            return None
-        if self.time_column is not None:
-            moment = values[self.time_column]
-            if moment is None or (latest is not None and moment < latest):
-                return None
-        return values
 
     def _satisfied(self, values: Mapping[str, Any], of_texts: frozenset[int]) -> frozenset[int]:
         held = [number for number, test in self._tests if test(values) is True]
