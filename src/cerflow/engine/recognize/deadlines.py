@@ -57,15 +57,8 @@ class OpenDeadlines:
         rows, begin, end = self.state
         return rows[:, begin:end]
 
-    def add(self, events: IntRows) -> None:
-        """Add later events."""
-        self._room(events.shape[1])[:] = events
-
-    def add_one(self, *words: int) -> None:
-        """Add a later event."""
-        self._room(1)[:, 0] = words
-
-    def _room(self, count: int) -> IntRows:
+    def added(self, count: int) -> IntRows:
+        """Add later events, which are to be written to the result."""
         rows, begin, end = self.state
         if end + count > rows.shape[1]:
             # Views of the old rows remain valid.
@@ -157,20 +150,8 @@ class Deadlines:
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
                 begins = measures(window, rows.at(places[opening]), self._tables.schema)
-                queue.add(np.vstack([events.position[opening], begins, events.keys[opening].T]))
+                queue.added(len(opening))[:] = np.vstack([events.position[opening], begins, events.keys[opening].T])
         self._due = None
-
-    def between(
-        self, whole: BatchRows, events: EventArrays, at_rows: Ints, rows: BatchRows, places: Ints
-    ) -> tuple[EventArrays, Ints, Moments | None]:
-        """The relevant events of a batch, with ticks and pauses between them.
-
-        ``whole`` are all events of the input; ``events`` are its rows ``at_rows``, and at some ``places`` of the
-        ``rows`` of the query. Returns also the number of the event that each comes from (greater numbers for ticks and
-        pauses), and the moments of the pauses (None: no deadline has passed).
-        """
-        self.add(events, rows, places)
-        return self._woven_in(whole, events, at_rows, by_clock=self.prompt)
 
     def until(self, clock: pa.Array) -> tuple[EventArrays, Moments | None]:
         """The ticks and pauses up to a time before which no more events come, and the moments of the pauses.
@@ -178,19 +159,24 @@ class Deadlines:
         ``clock`` is an array with that time.
         """
         sizes = {"events": 0, "key words": self._width, "columns": max(1, len(self._tables.columns))}
-        woven, _, moments = self._woven_in(self._at(clock), empty_arrays(EventArrays, sizes), _NOTHING, by_clock=True)
+        woven, _, moments = self.woven_in(self._at(clock), empty_arrays(EventArrays, sizes), _NOTHING, by_clock=True)
         return woven, moments
 
-    def _woven_in(
-        self, whole: BatchRows, events: EventArrays, at_rows: Ints, *, by_clock: bool
+    def woven_in(
+        self, whole: BatchRows, events: EventArrays, at_rows: Ints, *, by_clock: bool = False
     ) -> tuple[EventArrays, Ints, Moments | None]:
-        """Events with the deadlines that ``whole`` shows to have passed, or ``by_clock`` the clock before it does."""
+        """Events with the ticks and pauses of the deadlines that ``whole`` shows to have passed.
+
+        ``whole`` are rows of the input, and the events those in the rows ``at_rows``. If the clock is prompt, or
+        ``by_clock``, it has shown the deadlines before. Returns also the number of the event that each comes from
+        (greater numbers for ticks and pauses), and the moments of the pauses (None: no deadline has passed).
+        """
         passed = self._passed(whole)
         if not len(passed.rows) and not self._tables.reached:
             return events, np.arange(len(at_rows)), None
         at = np.searchsorted(at_rows, passed.rows)
         own = np.zeros(len(at), bool)
-        if by_clock:
+        if by_clock or self.prompt:
             # Deadlines at one time share a moment; row numbers are never below 0.
             rows = np.unique(passed.times, return_inverse=True)[1] - len(passed.times)
             turn = np.lexsort((passed.members, rows))
@@ -234,7 +220,7 @@ class Deadlines:
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
-            self.queues[k].add_one(position, now, *words)
+            self.queues[k].added(1)[:, 0] = position, now, *words
             self._due = min(self.due, now + self._sizes[k])
 
     @property
@@ -300,16 +286,9 @@ class Deadlines:
         return columns
 
     def _woven(
-        self,
-        events: EventArrays,
-        at_rows: Ints,
-        passed: _Passed,
-        at: Ints,
-        own: Mask,
-        places: pa.Array,
-        times: pa.Array,
+        self, events: EventArrays, rows: Ints, passed: _Passed, at: Ints, own: Mask, places: pa.Array, times: pa.Array
     ) -> tuple[EventArrays, Ints, Moments]:
-        """Events, which are those at some rows, with a tick for each passed deadline before the event number ``at``.
+        """Events, which are those at ``rows``, with a tick for each passed deadline before the event number ``at``.
 
         If that event is not of the tick's ``own`` partition, a pause follows the tick and stands for the moment;
         ``places`` and ``times`` are those of pauses. If deadlines lie at values of an attribute, every event has a tick
@@ -322,10 +301,10 @@ class Deadlines:
         paused = np.flatnonzero(begins & ~own)
         ends = np.flatnonzero(np.roll(begins, -1) & ~own)
         reached = np.arange(n) if self._tables.reached else _NOTHING
-        rows = np.concatenate([at_rows, passed.rows, passed.rows[paused], at_rows[reached]])
+        together = np.concatenate([rows, passed.rows, passed.rows[paused], rows[reached]])
         added = [ticks, len(paused), len(reached)]
         order = _merged(n, at, own, ends, ticked=self._tables.reached)
-        moments = Moments(places, times, passed.members[ends], rows[order])
+        moments = Moments(places, times, passed.members[ends], together[order])
         columns = self._columns(passed.times)
         copied = events.columns[reached]
         copied[:, self._tables.arrays.checked] = NULL

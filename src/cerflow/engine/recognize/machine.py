@@ -181,7 +181,8 @@ class Machine:
         def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
             """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
             at = at_rows[some]
-            found, sources, moments = deadlines.between(shown, found, at, own, places[some])
+            deadlines.add(found, own, places[some])
+            found, sources, moments = deadlines.woven_in(shown, found, at)
             if not len(sources):
                 return []
             return self.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)

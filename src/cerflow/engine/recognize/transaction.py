@@ -51,10 +51,10 @@ class StateBefore:
         #: Whether the state has changed and was not kept.
         self.lost = False
 
-    def leave(self, *, keep: bool, briefly: bool = True) -> None:
-        """Let the state change; unless it is to be kept, here or always, it is lost. See `Memory.saved`."""
+    def leave(self, *, keep: bool) -> None:
+        """Let the state change; unless it is to be kept, here or always, it is lost."""
         if keep or self.always:
-            self._saved = self._memory.saved(briefly=briefly)
+            self._saved = self._memory.saved()
         self.lost = self._saved is None
 
     def set_back(self) -> None:

@@ -183,11 +183,24 @@ class Report:
 
     @cached_property
     def flat(self) -> list[FlatColumn]:
-        """The columns of the flat form, which replace ``events``."""
+        """The columns of the flat form, which replace ``events``.
+
+        They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as
+        in SQL.
+        """
+        if not self.select.projection.has_events:
+            return []
         fields: list[tuple[str, str | None]] = [("position", None)] if self.numbered else []
         fields += [] if self.events.untyped else [("type", None)]
         fields += [(field, name) for name, field in self.event_fields.items()]
-        return flat_columns(self.select, self.schema.names, self.event_type, fields)
+        taken, found = {name.casefold() for name in (*self.schema.names, "events")}, list[FlatColumn]()
+        for label, several, attributes in _labels(self.select):
+            for field, attribute in fields:
+                if attribute is None or attributes is None or attribute in attributes:
+                    name = untaken(f"{label or OTHERS}_{field}", taken, str.casefold)
+                    value_type = self.event_type.field(field).type
+                    found.append(FlatColumn(name, label, field, attribute, several, value_type))
+        return found
 
     def shown(
         self, events: EventForm, columns: Sequence[str] | None, flat: bool = False, counts: CountForm = "decimal"
@@ -269,28 +282,6 @@ class FlatColumn:
     def type(self) -> pa.DataType:
         """The type of the column."""
         return pa.list_(self.value_type) if self.several else self.value_type
-
-
-def flat_columns(
-    select: Select, others: Iterable[str], event_type: pa.StructType, fields: Sequence[tuple[str, str | None]]
-) -> list[FlatColumn]:
-    """The columns that replace ``events``, beside ``others``; each of the fields has its column of the input, or None.
-
-    They are named ``label_field``. A name that is taken gets an underscore; upper and lower case count as equal, as in
-    SQL.
-    """
-    if not select.projection.has_events:
-        return []
-    taken = {name.casefold() for name in (*others, "events")}
-    found = []
-    for label, several, attributes in _labels(select):
-        for field, attribute in fields:
-            if attribute is not None and attributes is not None and attribute not in attributes:
-                continue
-            name = untaken(f"{label or OTHERS}_{field}", taken, str.casefold)
-            value_type = event_type.field(field).type
-            found.append(FlatColumn(name, label, field, attribute, several, value_type))
-    return found
 
 
 def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | None]]:

@@ -48,14 +48,16 @@ def widths(tables: TransducerTables) -> dict[str, int]:
 
 
 def empty_state(tables: TransducerTables, room: Sizes) -> State:
-    """A state with room for so many nodes, configurations, partitions, members, sets, words and detections."""
+    """A state with room for so many nodes, configurations, members, sets, words, detections and, if any, partitions."""
     configs, equal = room["configs"], layout.EQUAL in tables.arrays.indexes[:, layout.X_KIND]
+    partitions = room["partitions"] if tables.partitioned else 1
     sizes = {
         **room,
+        "partitions": partitions,
         **widths(tables),
         # Tables that are probed with a mask: their sizes are powers of two, as those of the room are.
         "places of configs": 2 * configs,
-        "places of partitions": 2 * room["partitions"],
+        "places of partitions": 2 * partitions,
         "places of sets": 4 * room["sets"],
         "places in indexes": 2 * configs if equal else 1,
         # Only strategies have classes besides the one without events; a configuration holds each of these.
@@ -66,8 +68,7 @@ def empty_state(tables: TransducerTables, room: Sizes) -> State:
 
 def first_state(tables: TransducerTables, nodes: int) -> State:
     """The state before any event, with room for this many nodes."""
-    partitions = FIRST["partitions"] if tables.partitioned else 1
-    state = empty_state(tables, {**FIRST, "partitions": partitions, "nodes": 1 if tables.detecting else nodes})
+    state = empty_state(tables, {**FIRST, "nodes": 1 if tables.detecting else nodes})
     begin(state, tables)
     return state
 

@@ -45,8 +45,6 @@ class Memory:
         self._tables = tables
         self._last_request = (-1, -1)
         self._swept = 0
-        #: Room for what is saved briefly.
-        self._brief: Bytes = np.zeros(0, np.uint8)
         #: The nodes of which matches or a copy of the state hold some.
         self._handed_out: Ints | None = None
         for option, kernel in _BY_ADDRESS.items():
@@ -74,16 +72,11 @@ class Memory:
         self.state = state
         self._last_request = (-1, -1)
 
-    def saved(self, *, briefly: bool) -> Bytes:
-        """The bytes of the state that change, for `StateBefore`; those saved ``briefly`` hold until the next time."""
+    def saved(self) -> Bytes:
+        """A copy of the bytes of the state that change, for `StateBefore`."""
         # Nodes and marks are not among them, as written ones never change.
-        self._handed_out, block = self.state.nodes, block_of(self.state.counters)
-        if not briefly or len(block) > limits.COPIED_BYTES:
-            return block.copy()
-        if len(self._brief) != len(block):
-            self._brief = np.empty_like(block)
-        self._brief[:] = block
-        return self._brief
+        self._handed_out = self.state.nodes
+        return block_of(self.state.counters).copy()
 
     @property
     def bytes(self) -> int:
@@ -282,18 +275,12 @@ class Memory:
 
     def take_over(self, image: State) -> None:
         """Continue from an image, which must be valid; see `cerflow.engine.state.validation`."""
-        counters, tables = image.counters, self._tables
-        nodes, members, sets = (int(counters[n]) for n in (layout.N_NODES, layout.N_MEMBERS, layout.N_SETS))
-        room = {
-            "configs": _power(int(counters[layout.N_CONFIGS]), arrays.FIRST["configs"]),
-            "partitions": _power(int(counters[layout.N_PARTITIONS]), 1),
-            "members": _power(2 * members, arrays.FIRST["members"]),
-            "sets": _power(4 * sets, arrays.FIRST["sets"]),
-            "words": max(2 * int(counters[layout.N_SET_WORDS]), arrays.FIRST["words"]),
-        }
+        tables, nodes = self._tables, len(image.nodes)
+        # There is as much again of what comes next.
+        room = {name: _power(2 * rows, arrays.FIRST[name]) for name, rows in arrays.room_of(image).items()}
         first = arrays.first_state(tables, max(limits.FIRST_NODES, _power(2 * nodes, 1)))
         first.nodes[:nodes], first.marks[: len(image.marks)] = image.nodes, image.marks
-        counters[layout.N_RANK] = image.nodes.view(np.int32)[:, layout.I_RANK].max()
+        image.counters[layout.N_RANK] = image.nodes.view(np.int32)[:, layout.I_RANK].max()
         image = image._replace(nodes=first.nodes, marks=first.marks, detections=first.detections)
         self._use(arrays.moved(image, tables, {}, room))
 
