@@ -12,8 +12,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.programs import truth_at
-from cerflow.engine.kernels.step.bytecode import binary, unary
-from cerflow.engine.kernels.step.guards import words_compare
+from cerflow.engine.kernels.step.bytecode import binary, unary, words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
 from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
 from cerflow.engine.scan import layout

@@ -16,7 +16,6 @@ from cerflow.engine.kernels.base.calls import ask_predicate
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, pointer_to, too_much_work
 from cerflow.engine.kernels.state.collections import with_row, with_rows
-from cerflow.engine.kernels.step.guards import words_compare
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
 
 #: The high word of a 64-bit integer is in ``[-HALF, HALF)``.
@@ -200,6 +199,22 @@ def _truth(known, value):
     if not known:
         return layout.NULL
     return 1 if value else 0
+
+
+@inlined
+def words_compare(operator, a, b):
+    """Whether ``a operator b`` (neither is null)."""
+    if operator == layout.LT:
+        return a < b
+    if operator == layout.LE:
+        return a <= b
+    if operator == layout.EQ:
+        return a == b
+    if operator == layout.NE:
+        return a != b
+    if operator == layout.GE:
+        return a >= b
+    return a > b
 
 
 @part

@@ -21,9 +21,8 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to, ranking_at, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.classes import new_class, rank, release
-from cerflow.engine.kernels.state.collections import same_words, sort_rows
+from cerflow.engine.kernels.state.collections import hash_words, same_words, sort_rows
 from cerflow.engine.kernels.state.pool import hash_one
-from cerflow.engine.kernels.step.covers import dominated, find_cover, forget_covers, spare
 from cerflow.engine.kernels.step.sets import close_update
 
 
@@ -59,11 +58,77 @@ def choose(address, n, members, removed, p, bound):
             n = n if removed >= 0 else np.int64(-1)
     else:
         n = np.int64(-1)
-    forget_covers(covers, tables.slots, ranking)
+    _forget_covers(covers, tables.slots, ranking)
     scratch.answers[0] = members
     scratch.answers[1] = removed
     scratch.answers[2] = entries
     return n
+
+
+# -- covers: the entries of better classes with one member -------------------------------------------------------------
+
+
+@part
+def _find_cover(q, registers, width, new, ranking):
+    """The cover of a member with the ``width`` registers at a pointer.
+
+    A missing one is made with number ``new``. Returns -1 if ``new`` is negative, or if there is too little room.
+    """
+    table = ranking.cover_table
+    at = hash_words(registers, width, q) & (table.shape[0] - 1)
+    while table[at] >= 0:
+        v = np.int64(table[at])
+        if ranking.covers[v, layout.V_STATE] == q and same_words(pointer_to(ranking.cover_values, v), registers, width):
+            return v
+        at = (at + 1) & (table.shape[0] - 1)
+    if new < 0 or new >= ranking.covers.shape[0]:
+        return np.int64(-1)
+    table[at] = new
+    ranking.covers[new, layout.V_STATE] = q
+    for field in (layout.V_BETTER, layout.V_RANK, layout.V_START):
+        ranking.covers[new, field] = layout.NULL
+    ranking.covers[new, layout.V_PLACE] = -1
+    ranking.covers[new, layout.V_SPARE] = -1
+    for s in range(width):
+        ranking.cover_values[new, s] = registers[s]
+    return new
+
+
+@part
+def _forget_covers(covers, slots, ranking):
+    """Empty the table of the first ``covers``, given the ``slots`` of each state."""
+    table = ranking.cover_table
+    for v in range(covers):
+        q = ranking.covers[v, layout.V_STATE]
+        # Only covers block the slot of a cover.
+        at = hash_words(pointer_to(ranking.cover_values, v), np.int64(slots[q]), q) & (table.shape[0] - 1)
+        while table[at] >= 0:
+            table[at] = -1
+            at = (at + 1) & (table.shape[0] - 1)
+
+
+@inlined
+def _dominated(v, e, ranking):
+    """Whether a member of entry ``e``, with cover ``v``, is dominated; call it from the best class to the worst."""
+    covers, class_rank = ranking.covers, ranking.entries[e, layout.E_RANK]
+    start = ranking.entries[e, layout.E_START]
+    if covers[v, layout.V_RANK] != class_rank:
+        covers[v, layout.V_BETTER] = max(covers[v, layout.V_BETTER], covers[v, layout.V_START])
+        covers[v, layout.V_RANK] = class_rank
+        covers[v, layout.V_START] = layout.NULL
+        covers[v, layout.V_PLACE] = -1
+    if start <= covers[v, layout.V_BETTER]:
+        return True
+    covers[v, layout.V_START] = max(covers[v, layout.V_START], start)
+    return False
+
+
+@inlined
+def _spare(e, v, ranking):
+    """Let an entry with the same member, whose cover is ``v``, overwrite the configuration of entry ``e``."""
+    ranking.entries[e, layout.E_RANK] = layout.NULL
+    ranking.entries[e, layout.E_SPARE] = ranking.covers[v, layout.V_SPARE]
+    ranking.covers[v, layout.V_SPARE] = e
 
 
 # -- the entries to compare -------------------------------------------------------------------------------------------
@@ -85,8 +150,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
     several = tables.options[layout.O_STATES]
     windowed = tables.options[layout.O_WINDOWED] == 1
     updates, config = scratch.updates, state.config
-    entries = np.int64(0)
-    covers = np.int64(0)
+    entries, covers = np.int64(0), np.int64(0)
     for u in range(n):
         q = np.int64(updates[u, layout.U_STATE])
         updates[u, layout.U_PLACE] = -1
@@ -101,13 +165,11 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         for m in range(first, first + count):
             if updates[u, layout.U_STATE] == layout.SEVERAL:
                 q = np.int64(scratch.members[m])
-            cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
+            cover = _find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
         entries = _add_entry(entries, u, cover, tables, state, updates, ranking)
-        if entries < 0:
-            return entries, covers
         if grouped or p < 0 or covers == known:
             continue
         # Configurations of the same single member share a chain.
@@ -119,9 +181,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
             alike = alike and config[c, layout.C_PARTITION] == p and config[c, layout.C_GROUP] == q
             if alike and same_words(pointer_to(state.values, c), registers, tables.slots[q]):
                 entries = _add_entry(entries, -1 - c, cover, tables, state, updates, ranking)
-                if entries < 0:
-                    return entries, covers
-                if tables.skips[q] == 0:
+                if entries > 0 and tables.skips[q] == 0:
                     # It ends with the event.
                     ranking.entries[entries - 1, layout.E_RANK] = layout.NULL
             c = config[c, layout.C_CHAIN]
@@ -142,21 +202,19 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 while cover < 0 and m < first + count:
                     if g == several:
                         q = np.int64(state.members[m])
-                    cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
+                    cover = _find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
                     m += 1
                 if cover >= 0:
                     entries = _add_entry(entries, -1 - c, cover, tables, state, updates, ranking)
-                    if entries < 0:
-                        return entries, covers
             c = config[c, layout.C_NEXT]
     return entries, covers
 
 
 @part
 def _add_entry(count, what, cover, tables, state, updates, ranking):
-    """Add an entry after ``count`` others; returns their number, -1 if there is too little room."""
+    """Add an entry after ``count`` others; returns their number, -1 if there is too little room, or was before."""
     entries = ranking.entries
-    if count >= entries.shape[0]:
+    if not 0 <= count < entries.shape[0]:
         return np.int64(-1)
     strategy = tables.options[layout.O_STRATEGY]
     if what >= 0:
@@ -200,12 +258,12 @@ def _place(count, cover_count, n, updates, removed, ranking):
         v = entries[e, layout.E_COVER]
         what = entries[e, layout.E_WHAT]
         if entries[e, layout.E_RANK] == layout.NULL:
-            spare(e, v, ranking)
-        elif dominated(v, entries[e, layout.E_RANK], entries[e, layout.E_START], covers):
+            _spare(e, v, ranking)
+        elif _dominated(v, e, ranking):
             if what >= 0:
                 updates[what, layout.U_STATE] = layout.NOWHERE
             else:
-                spare(e, v, ranking)
+                _spare(e, v, ranking)
         elif covers[v, layout.V_PLACE] != -1:
             updates[what, layout.U_PLACE] = covers[v, layout.V_PLACE]
         else:
@@ -265,10 +323,8 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
             v = cover
             if not single:
                 q = np.int64(states[m])
-                v = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
-            if v >= 0 and dominated(
-                v, ranking.entries[e, layout.E_RANK], ranking.entries[e, layout.E_START], ranking.covers
-            ):
+                v = _find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
+            if v >= 0 and _dominated(v, e, ranking):
                 continue
             if not single:
                 scratch.members[to + kept] = states[m]

@@ -1,4 +1,4 @@
-"""Firing transitions: which of them an event allows, and the registers after them."""
+"""Firing transitions: which of them an event and the registers allow, and the registers after them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,30 @@ import math
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import address_of, as_float, bits_of, call, pointer_to
-from cerflow.engine.kernels.step.guards import holds
+from cerflow.engine.kernels.step.bytecode import words_compare
+
+
+@inlined
+def _holds(atom, k, registers, address, events, tables):
+    """Whether atom number ``atom`` holds for event ``k`` and the registers at a pointer."""
+    operator = tables.atoms[atom, layout.A_OPERATOR]
+    if operator == layout.PROGRAM:
+        return call(tables.options[layout.O_PROGRAMS], (address, layout.TEST, atom, k, address_of(registers), 0)) == 1
+    kind = tables.atoms[atom, layout.A_KIND]
+    i = events.columns[k, tables.atoms[atom, layout.A_LEFT]]
+    j = registers[tables.atoms[atom, layout.A_RIGHT]]
+    if kind == layout.FLOAT:
+        x = as_float(i)
+        y = as_float(j)
+        if math.isnan(x) or math.isnan(y):
+            return False
+        return words_compare(operator, x, y)
+    if i == layout.NULL or j == layout.NULL:
+        return False
+    if kind == layout.RANK:
+        i = events.ranks[i]
+        j = events.ranks[j]
+    return words_compare(operator, i, j)
 
 
 @inlined
@@ -21,7 +44,7 @@ def fire(row, k, registers, out, out_values, n, address, events, tables):
         t = tables.signature_transitions[e]
         enabled = True
         for atom in range(tables.transitions[t, layout.T_ATOM], tables.transitions[t, layout.T_ATOM_END]):
-            if not holds(atom, k, registers, address, events, tables):
+            if not _holds(atom, k, registers, address, events, tables):
                 enabled = False
                 break
         if not enabled:
