@@ -168,7 +168,10 @@ class Matches:
 
     def _numbered(self, begin: int, stop: int | None, step: int) -> Matches:
         chosen = self._picker if isinstance(self._picker, NumberRange) else NumberRange(0, None, 1, self._picker)
-        return self._like(self._parts, chosen.among(begin, stop, step))
+        return self._chosen(chosen.among(begin, stop, step))
+
+    def _chosen(self, picker: Picker) -> Matches:
+        return self._like(self._parts, picker)
 
     def _like(self, parts: Iterable[Part], picker: Picker | None) -> Matches:
         return Matches(parts, self._report, self._limit, picker, before=self._before, stream=self._stream)
@@ -293,7 +296,7 @@ class Matches:
         self._refuse("ordered")
         first = First(size, by, descending)
         first.check(self._report)
-        return self._like(self._parts, first)
+        return self._chosen(first)
 
     def sample(self, size: int, *, seed: int | None = None, replacement: bool = False) -> Matches:
         """``size`` random matches of each detecting event, all equally likely, without unfolding the others.
@@ -308,7 +311,7 @@ class Matches:
         if seed is not None:
             expect(seed, (int, float, str, bytes), "the seed must be a number or a text")
         chosen = random.randrange(2**63) if seed is None else seed
-        return self._like(self._parts, Sample(size, chosen, replacement))
+        return self._chosen(Sample(size, chosen, replacement))
 
     def _refuse(self, what: str) -> None:
         if self._picker is not None:
