@@ -116,3 +116,26 @@ def test_labels_that_may_be_types_make_no_difference_to_waiting():
     assert isinstance(scanned.program.absence, Absence)
     # One loop while no event ends the wait, one for pauses.
     assert [len(loops) for loops in scanned.tables.moves.loops] == [1, 2, 1, 0]
+
+
+@pytest.mark.parametrize("rows", [400, 1000])
+def test_strings_may_be_forgotten_between_batches(rows, monkeypatch):
+    """What the automaton reads at the end of a batch names strings that it met before its beginning."""
+    generator = random.Random(rows)
+    types = [generator.choice("AACCCCCCB") for _ in range(6000)]
+    users = [f"u{k // 8 + generator.randrange(40)}" for k in range(6000)]
+    table = pa.table({"type": types, "t": range(0, 6_000_000, 1000), "user": users})
+    query = cerflow.parse("SELECT * WHERE (A AS a NOT FOLLOWED BY B FOR 20 SECONDS) PARTITION BY [user]")
+
+    def found():
+        recognizer, rows_found = query.recognizer(table.schema, time="t"), []
+        for batch in table.to_batches(max_chunksize=rows):
+            rows_found += recognizer.push(batch).to_pylist()
+        assert recognizer._machine.reader.scan.absences is not None
+        return rows_found, recognizer.live["strings"]
+
+    expected, many = found()
+    monkeypatch.setattr(limits, "STRING_SLACK", 5)
+    again, few = found()
+    assert again == expected
+    assert few < many

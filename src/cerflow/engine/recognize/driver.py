@@ -234,6 +234,7 @@ class Driver:
         """The detections, up to the time in an array, of the queries that wait for deadlines."""
         for name, machine in self.machines.items():
             yield name, machine.until(clock)
+            machine.tidy()
 
     def process(self, rows: pa.RecordBatch, begin: int) -> dict[str, list[Part]]:
         """The detections in rows that the checker accepted of a push; the first is row ``begin`` of all accepted."""
@@ -253,6 +254,7 @@ class Driver:
                 store.keep(read[0][2].first, read[0][2].rows, needed[0] if len(read) == 1 else ascending(*needed))
             for name, machine, reading in read:
                 found[name] = machine.take(reading, refuse)
+                machine.tidy()
         return found
 
     @cached_property
@@ -294,6 +296,7 @@ class Driver:
                 found[name] = machine.take_one(events, values, position, own)
             elif events is not None:
                 found[name] = machine.advance(events, 1, refused.append)
+                machine.tidy()
         if refused and kept is not None:
             kept.drop_last()
             return None

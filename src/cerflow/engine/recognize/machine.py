@@ -239,16 +239,16 @@ class Machine:
             tick, pause = deadlines.signatures()
             for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
                 for time in times:
-                    self._run(single.tick(tick, -1, key, time), 1, _nobody, None, parts)
+                    parts += self.advance(single.tick(tick, -1, key, time), 1, _nobody)
                 if key != words:
                     moments = Moments.of_one(position, single.time(values), next(reversed(times.values())))
                     pausing = single.tick(pause, Moments.first, key, next(iter(times)))
-                    self._run(pausing, 1, _nobody, moments, parts)
+                    parts += self.advance(pausing, 1, _nobody, moments)
             events = single.read(values, position, satisfied)
         if events is not None and words is not None:
             deadlines.open(int(events.signature[0]), position, now, words)
-            self._run(events, 1, _nobody, None, parts)
-        self._tidy()
+            parts += self.advance(events, 1, _nobody)
+        self.tidy()
         return parts
 
     def about_to_change(self, events: EventArrays | None = None, count: int = 0) -> None:
@@ -278,21 +278,14 @@ class Machine:
             )
         self._read(events, counted.end, count, _nobody, None, parts)
         self._close_part(parts, None)
-        self._tidy()
         return parts
 
     def advance(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None = None) -> list[Part]:
         """Process the first ``count`` prepared events, which are stored; ``refuse`` is called for invalid ones.
 
-        ``moments`` are those of the pauses among them.
+        ``moments`` are those of the pauses among them. Call `tidy` once all prepared events are processed.
         """
         parts: list[Part] = []
-        self._run(events, count, refuse, moments, parts)
-        self._tidy()
-        return parts
-
-    def _run(self, events: EventArrays, count: int, refuse: Refuse, moments: Moments | None, parts: list[Part]) -> None:
-        """Process events as `advance`, and add the detections to ``parts``."""
         self.about_to_change(events, count)
         if moments is None or not self.tables.consumes_at_once:
             self._read(events, 0, count, refuse, moments, parts)
@@ -300,6 +293,7 @@ class Machine:
             self._read_at_once(events, count, refuse, moments, parts)
         self._close_part(parts, moments)
         self.last_bound = max(self.last_bound, int(events.bound[count - 1]))
+        return parts
 
     def _read_at_once(
         self, events: EventArrays, count: int, refuse: Refuse, moments: Moments, parts: list[Part]
@@ -349,7 +343,7 @@ class Machine:
             if self.look_at_memory is not None:
                 self.look_at_memory()
 
-    def _tidy(self) -> None:
+    def tidy(self) -> None:
         """Forget strings if there are many; prepared events must be done, as they name strings by number."""
         if self.tables.strings.wants_cleaning:
             texts = self.tables.strings.texts
