@@ -276,8 +276,10 @@ class Memory:
     def take_over(self, image: State) -> None:
         """Continue from an image, which must be valid; see `cerflow.engine.state.validation`."""
         tables, nodes = self._tables, len(image.nodes)
-        # There is as much again of what comes next.
-        room = {name: _power(2 * rows, arrays.FIRST[name]) for name, rows in arrays.room_of(image).items()}
+        # Sweeps free configurations and partitions, while others are only found when there is no room for more.
+        times = {"members": 2, "sets": 4, "words": 2}
+        given = arrays.room_of(image).items()
+        room = {name: _power(times.get(name, 1) * rows, arrays.FIRST[name]) for name, rows in given}
         first = arrays.first_state(tables, max(limits.FIRST_NODES, _power(2 * nodes, 1)))
         first.nodes[:nodes], first.marks[: len(image.marks)] = image.nodes, image.marks
         image.counters[layout.N_RANK] = image.nodes.view(np.int32)[:, layout.I_RANK].max()
