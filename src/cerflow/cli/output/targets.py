@@ -15,7 +15,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -41,8 +41,7 @@ class OutputStream:
     """A binary stream that counts its bytes; its errors are OutputErrors that name the target.
 
     With ``patient`` an error in `write` is kept for `check`, and later bytes are dropped. That is for writers that do
-    not survive errors of their streams. As a context it flushes at the end; an error of its own replaces that of the
-    block.
+    not survive errors of their streams.
     """
 
     closed = False
@@ -55,15 +54,6 @@ class OutputStream:
         self._directory = directory
         self._size = 0
         self._look = limits.DISK_LOOK_BYTES
-
-    def __enter__(self) -> OutputStream:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            self.flush()
-        elif self.failure is not None and error is not self.failure and isinstance(error, Exception):
-            raise self.failure from error
 
     def write(self, data: bytes | memoryview) -> int:
         """Write all bytes; raises OutputError, also if the disk is nearly full."""
@@ -88,12 +78,6 @@ class OutputStream:
         self.check()
         with self._named():
             self._below.flush()
-
-    def sync(self) -> None:
-        """Force all written bytes to the disk."""
-        self.flush()
-        with self._named():
-            os.fsync(self._below.fileno())
 
     def tell(self) -> int:
         """The number of bytes written, even if the stream below cannot tell."""
@@ -186,32 +170,42 @@ def open_target(target: str) -> Iterator[OutputStream]:
     A file (for a link, the file it leads to) is replaced at the end of the block and keeps its mode and owner; on an
     error inside the block it stays as it was. Pipes and devices are opened and written into. Raises OutputError.
     """
-    number = descriptor_of(target)
+    with ExitStack() as opened:
+        stream = _stream(target, opened)
+        try:
+            yield stream
+        except Exception as error:
+            if stream.failure is None or error is stream.failure:
+                raise
+            # Writers of formats wrap errors of streams in their own.
+            raise stream.failure from error
+        stream.flush()
+
+
+def _stream(target: str, opened: ExitStack) -> OutputStream:
+    """A stream to a target, which is ``opened`` until all that was written has been flushed, or there is an error."""
     if target == STANDARD_OUTPUT:
         if sys.stdout is None:
             raise OutputError("cannot write to standard output: it is closed")
-        with OutputStream("standard output", sys.stdout.buffer) as stream:
-            yield stream
-        return
-    status = _status(target)
+        return OutputStream("standard output", sys.stdout.buffer)
+    number, status = descriptor_of(target), _status(target)
     if number is None and _becomes_file(status):
-        with _replacing(target, Path(os.path.realpath(target)), status) as stream:
-            yield stream
-        return
+        path = Path(os.path.realpath(target))
+        return OutputStream(repr(target), opened.enter_context(_replacing(target, path, status)), path.parent)
     with _failing(repr(target)):
         # Writing to an open descriptor continues at its position, as a shell's redirection does.
         below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
-    try:
-        with OutputStream(repr(target), below) as stream:
-            yield stream
-    finally:
-        with suppress(OSError):
-            # It has been flushed, unless there was an error.
-            below.close()
+    opened.callback(_close, below)
+    return OutputStream(repr(target), below)
+
+
+def _close(file: BinaryIO) -> None:
+    with suppress(OSError):
+        file.close()
 
 
 @contextmanager
-def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[OutputStream]:
+def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
     with _failing(repr(target)):
         _remove_left_behind(path)
         partial, number = _partial(path, old)
@@ -219,15 +213,13 @@ def _replacing(target: str, path: Path, old: os.stat_result | None) -> Iterator[
     try:
         if old is not None:
             _like(target, path, old, number)
-        with OutputStream(repr(target), file, path.parent) as stream:
-            yield stream
-            stream.sync()
+        yield file
         with _failing(repr(target)):
+            os.fsync(number)
             partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-        with suppress(OSError):
-            file.close()
+        _close(file)
 
 
 def _partial(path: Path, old: os.stat_result | None) -> tuple[Path, int]:
