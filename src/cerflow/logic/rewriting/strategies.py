@@ -86,7 +86,7 @@ def skipping(expression: r.Sremo) -> r.Sremo:
         plain = transform(events, lambda n: replace(n, label=None, registers=()) if isinstance(n, r.Terminal) else n)
         return r.Star(r.Intersection(r.ANY_EVENT, r.Complement(plain)))
     anything = r.Star(r.ANY_EVENT)
-    return r.Complement(r.Concatenation(r.Concatenation(anything, not_empty(expression)), anything))
+    return r.Complement(r.Concatenation(r.Concatenation(anything, without_empty(expression)[0]), anything))
 
 
 def _deciding_events(expression: r.Sremo) -> r.Sremo | None:
@@ -104,7 +104,8 @@ def _deciding_events(expression: r.Sremo) -> r.Sremo | None:
             return _deciding_events(expression.operand)
         case r.Concatenation():
             # Where nothing need follow, the whole matches as soon as its beginning does.
-            if matches_empty(expression.right) and not matches_empty(expression.left):
+            (_, left_empty), (_, right_empty) = without_empty(expression.left), without_empty(expression.right)
+            if right_empty and not left_empty:
                 return _deciding_events(expression.left)
     return None
 
@@ -117,18 +118,11 @@ def _orders(parts: tuple[r.Sremo, ...]) -> r.Sremo:
     return reduce(r.Alternation, first)
 
 
-def matches_empty(expression: r.Sremo) -> bool:
-    """Whether an expression without strategies matches the empty string; registers make no difference."""
-    return _reading(expression)[1]
+def without_empty(expression: r.Sremo) -> tuple[r.Sremo, bool]:
+    """The matches of an expression without strategies that read an event, and whether it matches the empty string.
 
-
-def not_empty(expression: r.Sremo) -> r.Sremo:
-    """The matches of an expression without strategies that read at least one event."""
-    return _reading(expression)[0]
-
-
-def _reading(expression: r.Sremo) -> tuple[r.Sremo, bool]:
-    """The matches that read an event, and whether the empty string is one."""
+    Registers make no difference.
+    """
 
     def visit(_: int, current: r.Sremo, parts: list[tuple[r.Sremo, bool]]) -> tuple[r.Sremo, bool]:
         reads, empty = [read for read, _ in parts], [empty for _, empty in parts]
