@@ -12,7 +12,7 @@ from typing import cast
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.condition import Attribute, Bracket, Condition, Constant, LabelReference, PredicateCall
 from cerflow.language.formula import As, Embedded, EventType, Rename, Window
-from cerflow.language.node import N, Node, node, rebuild, transform, walk, with_children
+from cerflow.language.node import N, Node, node, rebuild, transform, walk, walk_into, with_children
 
 #: The label that ``MARK`` gives.
 MARK = "event"
@@ -139,6 +139,12 @@ def names_told_apart(root: N) -> N:
 def written_registers(tree: Node) -> set[str]:
     """The registers that the terminals in a tree write."""
     return {register for current in walk(tree) if isinstance(current, Terminal) for register in current.registers}
+
+
+def left_registers(expression: Sremo) -> frozenset[str]:
+    """The registers that an expression may leave written: a complement leaves them as they are."""
+    parts = walk_into(expression, lambda current: not isinstance(current, Complement))
+    return frozenset(register for part in parts if isinstance(part, Terminal) for register in part.registers)
 
 
 def _with_attributes(root: N) -> N:

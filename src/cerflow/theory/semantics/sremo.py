@@ -83,14 +83,8 @@ class SremoDenotation:
         self._known: dict[_Question, _Outcomes] = {}
         self._parts: list[r.Sremo] = []
         self._below: list[tuple[int, ...]] = []
-        #: The registers that each part may write.
-        self._writes: list[frozenset[str]] = []
 
         def visit(_: int, current: r.Sremo, below: list[int]) -> int:
-            own = current.registers if isinstance(current, r.Terminal) else ()
-            # A complement leaves the registers as they are.
-            parts = [] if isinstance(current, r.Complement) else below
-            self._writes.append(frozenset(own).union(*(self._writes[part] for part in parts)))
             self._parts.append(current)
             self._below.append(tuple(below))
             return len(self._parts) - 1
@@ -147,7 +141,7 @@ class SremoDenotation:
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
                 # Of a register that both sides write nothing is read after them.
-                wrote = self._writes[below[1]]
+                wrote = r.left_registers(expression.right)
                 return frozenset(
                     (marks, _written(v1, {register: p for register, p in v2 if register in wrote}))
                     for marks, v1 in left

@@ -70,19 +70,14 @@ class _Builder:
         self.places = Places()
         self._states = 0
         self._reads: dict[r.Sremo, frozenset[str]] = {}
-        self._writes: dict[r.Sremo, frozenset[str]] = {}
         fold(expression, self._note)
 
     def _note(self, current: Node, _: object) -> None:
         if isinstance(current, r.Terminal):
             self._reads[current] = frozenset(condition_labels(current.condition))
-            self._writes[current] = frozenset(current.registers)
         elif isinstance(current, r.Sremo):
             below = [child for child in current.children if isinstance(child, r.Sremo)]
             self._reads[current] = frozenset().union(*map(self._reads.__getitem__, below))
-            # A complement leaves the registers as they are.
-            writing = () if isinstance(current, r.Complement) else below
-            self._writes[current] = frozenset().union(*map(self._writes.__getitem__, writing))
 
     def whole(self, windowed: bool) -> Fragment:
         """See `compile_sremo`."""
@@ -241,7 +236,7 @@ class _Builder:
             reserved |= self.places.written([*parts[-1].beginnings, *parts[-1].transitions])
         left, right = parts
         whole = Positions(left.empty and right.empty)
-        written = self._writes[expression.left]
+        written = r.left_registers(expression.left)
         for held1, first in self._fragments(left):
             for held2, second in self._fragments(right):
                 held = [p for p in held1 if p[0] in written] + [p for p in held2 if p[0] not in written]
