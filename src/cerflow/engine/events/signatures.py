@@ -9,7 +9,7 @@ from cerflow.engine.evaluate.binding import calls_in
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.tables.transducer_tables import TransducerTables
-from cerflow.language.condition import Attribute, Function
+from cerflow.language.condition import Attribute, Condition, Function
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Select
@@ -51,7 +51,7 @@ class Evaluation:
     """The evaluation plan for the tests and columns of some tables, independent of the events."""
 
     #: Tests that are evaluated once per distinct string, by the column they read; and all others.
-    by_string: dict[str, list[int]]
+    by_string: dict[str, dict[int, Condition]]
     others: list[int]
     #: For tests with predicates: the other tests of each transition, those without predicates.
     before: dict[int, list[frozenset[int]]]
@@ -65,7 +65,7 @@ class Evaluation:
     @classmethod
     def of(cls, tables: TransducerTables) -> Evaluation:
         """The evaluation plan of some tables."""
-        by_string: dict[str, list[int]] = {}
+        by_string: dict[str, dict[int, Condition]] = {}
         others: list[int] = []
         asking = {t for t, test in enumerate(tables.tests) if calls_in(test)}
         places = ("position",) if tables.schema.time is not None else ("position", "time")
@@ -75,7 +75,7 @@ class Evaluation:
             positional = any(isinstance(n, Function) and n.name in places for n in walk(test))
             apart = positional or number in asking
             if name is not None and not apart and tables.schema.kind(name) is ValueKind.STRING:
-                by_string.setdefault(name, []).append(number)
+                by_string.setdefault(name, {})[number] = test
             else:
                 others.append(number)
         return cls(
@@ -83,11 +83,7 @@ class Evaluation:
             others,
             {t: [others_of - asking for others_of in tables.moves.other_tests(t)] for t in asking},
             frozenset(k for k, c in enumerate(tables.columns) if c.expression is not None and calls_in(c.expression)),
-            TextTests(
-                {name: {t: tables.tests[t] for t in tests} for name, tests in by_string.items()},
-                tables.schema,
-                tables.atoms.unit,
-            ),
+            TextTests(by_string, tables.schema, tables.atoms.unit),
         )
 
     def may_be_relevant(self, tables: TransducerTables, satisfied: frozenset[int]) -> bool:

@@ -39,8 +39,7 @@ class Takers:
         for name, machine in machines.items():
             self._own[name] = own = {}
             for column, some in machine.reader.evaluation.by_string.items():
-                for number in some:
-                    test = machine.tables.tests[number]
+                for number, test in some.items():
                     common = numbers.setdefault(test, len(numbers))
                     tests.setdefault(column, {})[common], own[common] = test, number
         self._texts = TextTests(tests, schema, unit)

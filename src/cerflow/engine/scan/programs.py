@@ -226,7 +226,7 @@ class _ProgramCompiler:
         truths: list[list[tuple[int, int]]] = []
         tests: dict[str, dict[int, c.Condition]] = {}
         for name, conditions in zip(self.to.texts, self.to.conditions):
-            own = {t: self.tables.tests[t] for t in evaluation.by_string.get(name, ())}
+            own = dict(evaluation.by_string.get(name, ()))
             truths.append([])
             for condition in conditions:
                 own |= {free: condition, free + 1: c.Not(condition)}
