@@ -28,7 +28,7 @@ def kinds(base):
 
 
 def test_every_operator_has_a_picture():
-    abstract = {Formula, Sremo, f.SingleEvent, f.Embedded, f.Repeating}
+    abstract = {Formula, Sremo, f.SingleEvent, f.Embedded, f.Repeating, sremo.Unary, sremo.Binary, sremo.Strategic}
     operators = (kinds(Formula) | kinds(Sremo)) - abstract
     assert {kind for kind in operators if drawn._MAKERS.keys().isdisjoint(kind.__mro__)} == set()
     assert drawn._MAKERS.keys() - {select.Select} <= operators
