@@ -18,7 +18,7 @@ from cerflow.automata.compile.sremo.expressions import compile_sremo
 from cerflow.automata.compile.waiting import Reference, resolve_reference
 from cerflow.automata.compile.windows import begin_at_once, contiguous, hides_events, know_ends, restrict
 from cerflow.automata.model.clock import on_events, with_patience
-from cerflow.automata.model.fragment import Fragment, RegisterFile, atom, iterate, marks, relabel, sequence, union
+from cerflow.automata.model.fragment import Fragment, RegisterFile, atom, marks, relabel, sequence, union
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.automata.optimise.simplify import simplify
 from cerflow.base.errors import UnsupportedQueryError
@@ -158,18 +158,15 @@ class _FormulaCompiler:
         return fold_only(self.formula, f.Formula, visit)
 
     def _build(self, current: f.Formula, index: int, below: list[Fragment]) -> Fragment:
-        late = self.ticking and any(map(deadlines.ends_late, below))
         match current:
             case f.Disjunction():
                 return union(*below)
             case f.Conjunction():
+                late = any(map(deadlines.ends_late, below))
                 return both_in_time(*below) if late else both(*below)
-            case f.Iteration():
-                return iterate(below[0])
-            case f.StrictIteration() if late:
-                return repeat(below[0], f.Repetition(current.operand, 1, None, True), None)
-            case f.StrictIteration():
-                return iterate(below[0], marks)
+            case f.Iteration() | f.StrictIteration():
+                strict = isinstance(current, f.StrictIteration)
+                return repeat(below[0], f.Repetition(current.operand, 1, None, strict), None)
             case f.Start():
                 return begin_at_once(*below)
             case f.EventType():
