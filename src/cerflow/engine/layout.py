@@ -375,7 +375,8 @@ V_STATE, V_BETTER, V_RANK, V_START, V_PLACE, V_SPARE = range(6)
 class Ranking(NamedTuple):
     """Room for what a strategy compares; see `kernels.choose`."""
 
-    entries: Annotated[IntRows, Array("entries", 5)]  # in the end from the best class to the worst
+    entries: Annotated[IntRows, Array("entries", 5)]
+    order: Annotated[Smalls, Array("entries")]  # entries, from the best class to the worst
     covers: Annotated[IntRows, Array("entries", 6)]  # one for each member that the event brings
     cover_values: Annotated[IntRows, Array("entries", "slots")]
     cover_table: Annotated[Smalls, Array("places of covers", fill=-1)]  # a hash table of covers

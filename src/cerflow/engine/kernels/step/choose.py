@@ -21,8 +21,9 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import pointer_to, ranking_at, scratch_at, state_at, tables_at
 from cerflow.engine.kernels.state.classes import new_class, rank, release
-from cerflow.engine.kernels.state.collections import hash_words, same_words, sort_rows
+from cerflow.engine.kernels.state.collections import same_words
 from cerflow.engine.kernels.state.pool import hash_one
+from cerflow.engine.kernels.step.covers import dominated, find_cover, forget_covers, spare
 from cerflow.engine.kernels.step.sets import close_update
 
 
@@ -50,7 +51,7 @@ def choose(address, n, members, removed, p, bound):
     for r in range(removed):
         state.config[scratch.removed[r], layout.C_DEAD] = 0
     if entries >= 0:
-        _sort(entries, ranking.entries)
+        _sort(entries, ranking)
         if tables.options[layout.O_GROUPED] == 1:
             n, members, removed = _reduce(entries, n, members, removed, tables, state, scratch, ranking)
         else:
@@ -58,77 +59,11 @@ def choose(address, n, members, removed, p, bound):
             n = n if removed >= 0 else np.int64(-1)
     else:
         n = np.int64(-1)
-    _forget_covers(covers, tables.slots, ranking)
+    forget_covers(covers, tables.slots, ranking)
     scratch.answers[0] = members
     scratch.answers[1] = removed
     scratch.answers[2] = entries
     return n
-
-
-# -- covers: the entries of better classes with one member -------------------------------------------------------------
-
-
-@part
-def _find_cover(q, registers, width, new, ranking):
-    """The cover of a member with the ``width`` registers at a pointer.
-
-    A missing one is made with number ``new``. Returns -1 if ``new`` is negative, or if there is too little room.
-    """
-    table = ranking.cover_table
-    at = hash_words(registers, width, q) & (table.shape[0] - 1)
-    while table[at] >= 0:
-        v = np.int64(table[at])
-        if ranking.covers[v, layout.V_STATE] == q and same_words(pointer_to(ranking.cover_values, v), registers, width):
-            return v
-        at = (at + 1) & (table.shape[0] - 1)
-    if new < 0 or new >= ranking.covers.shape[0]:
-        return np.int64(-1)
-    table[at] = new
-    ranking.covers[new, layout.V_STATE] = q
-    for field in (layout.V_BETTER, layout.V_RANK, layout.V_START):
-        ranking.covers[new, field] = layout.NULL
-    ranking.covers[new, layout.V_PLACE] = -1
-    ranking.covers[new, layout.V_SPARE] = -1
-    for s in range(width):
-        ranking.cover_values[new, s] = registers[s]
-    return new
-
-
-@part
-def _forget_covers(covers, slots, ranking):
-    """Empty the table of the first ``covers``, given the ``slots`` of each state."""
-    table = ranking.cover_table
-    for v in range(covers):
-        q = ranking.covers[v, layout.V_STATE]
-        # Only covers block the slot of a cover.
-        at = hash_words(pointer_to(ranking.cover_values, v), np.int64(slots[q]), q) & (table.shape[0] - 1)
-        while table[at] >= 0:
-            table[at] = -1
-            at = (at + 1) & (table.shape[0] - 1)
-
-
-@inlined
-def _dominated(v, e, ranking):
-    """Whether a member of entry ``e``, with cover ``v``, is dominated; call it from the best class to the worst."""
-    covers, class_rank = ranking.covers, ranking.entries[e, layout.E_RANK]
-    start = ranking.entries[e, layout.E_START]
-    if covers[v, layout.V_RANK] != class_rank:
-        covers[v, layout.V_BETTER] = max(covers[v, layout.V_BETTER], covers[v, layout.V_START])
-        covers[v, layout.V_RANK] = class_rank
-        covers[v, layout.V_START] = layout.NULL
-        covers[v, layout.V_PLACE] = -1
-    if start <= covers[v, layout.V_BETTER]:
-        return True
-    covers[v, layout.V_START] = max(covers[v, layout.V_START], start)
-    return False
-
-
-@inlined
-def _spare(e, v, ranking):
-    """Let an entry with the same member, whose cover is ``v``, overwrite the configuration of entry ``e``."""
-    ranking.entries[e, layout.E_RANK] = layout.NULL
-    ranking.entries[e, layout.E_SPARE] = ranking.covers[v, layout.V_SPARE]
-    ranking.covers[v, layout.V_SPARE] = e
 
 
 # -- the entries to compare -------------------------------------------------------------------------------------------
@@ -165,7 +100,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
         for m in range(first, first + count):
             if updates[u, layout.U_STATE] == layout.SEVERAL:
                 q = np.int64(scratch.members[m])
-            cover = _find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
+            cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), covers, ranking)
             if cover < 0:
                 return np.int64(-1), covers
             covers = max(covers, cover + 1)
@@ -202,7 +137,7 @@ def _enter(n, p, bound, tables, state, scratch, ranking):
                 while cover < 0 and m < first + count:
                     if g == several:
                         q = np.int64(state.members[m])
-                    cover = _find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
+                    cover = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
                     m += 1
                 if cover >= 0:
                     entries = _add_entry(entries, -1 - c, cover, tables, state, updates, ranking)
@@ -232,14 +167,29 @@ def _add_entry(count, what, cover, tables, state, updates, ranking):
 
 
 @part
-def _sort(count, entries):
-    """Sort the entries: the best class first, within a class configurations first."""
-    sort_rows(entries, 0, count, layout.E_RANK, True)
-    first = 0
-    for e in range(1, count + 1):
-        if e == count or entries[e, layout.E_RANK] != entries[first, layout.E_RANK]:
-            sort_rows(entries, first, e, layout.E_WHAT, False)
-            first = e
+def _sort(count, ranking):
+    """Order the entries: the best class first, within a class configurations first (Shell's sort)."""
+    entries, order = ranking.entries, ranking.order
+    gap = 1
+    while 3 * gap + 1 < count:
+        gap = 3 * gap + 1
+    for i in range(count):
+        order[i] = i
+    # The gap ends at 1, and then at 0.
+    while gap > 0:
+        for i in range(gap, count):
+            e, at = order[i], i
+            while at >= gap and _is_before(e, order[at - gap], entries):
+                order[at] = order[at - gap]
+                at -= gap
+            order[at] = e
+        gap //= 3
+
+
+@inlined
+def _is_before(e, other, entries):
+    one, two = entries[e, layout.E_RANK], entries[other, layout.E_RANK]
+    return one > two or (one == two and entries[e, layout.E_WHAT] <= entries[other, layout.E_WHAT])
 
 
 # -- comparing --------------------------------------------------------------------------------------------------------
@@ -253,22 +203,24 @@ def _place(count, cover_count, n, updates, removed, ranking):
     needed.
     Returns the number of configurations to drop, initially ``n``; -1 if there is too little room.
     """
-    entries, covers = ranking.entries, ranking.covers
-    for e in range(count):
+    entries, covers, order = ranking.entries, ranking.covers, ranking.order
+    for i in range(count):
+        e = order[i]
         v = entries[e, layout.E_COVER]
         what = entries[e, layout.E_WHAT]
         if entries[e, layout.E_RANK] == layout.NULL:
-            _spare(e, v, ranking)
-        elif _dominated(v, e, ranking):
+            spare(e, v, ranking)
+        elif dominated(v, e, ranking):
             if what >= 0:
                 updates[what, layout.U_STATE] = layout.NOWHERE
             else:
-                _spare(e, v, ranking)
+                spare(e, v, ranking)
         elif covers[v, layout.V_PLACE] != -1:
             updates[what, layout.U_PLACE] = covers[v, layout.V_PLACE]
         else:
             covers[v, layout.V_PLACE] = -2 - what if what >= 0 else -1 - what
-    for e in range(count):
+    for i in range(count):
+        e = order[i]
         u = entries[e, layout.E_WHAT]
         if u >= 0 and updates[u, layout.U_STATE] != layout.NOWHERE and updates[u, layout.U_PLACE] == -1:
             v = entries[e, layout.E_COVER]
@@ -295,7 +247,8 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
     configurations to drop.
     """
     updates, config = scratch.updates, state.config
-    for e in range(entries):
+    for i in range(entries):
+        e = ranking.order[i]
         what = ranking.entries[e, layout.E_WHAT]
         cover = np.int64(-1)
         if what >= 0:
@@ -323,8 +276,8 @@ def _reduce(entries, n, members, removed, tables, state, scratch, ranking):
             v = cover
             if not single:
                 q = np.int64(states[m])
-                v = _find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
-            if v >= 0 and _dominated(v, e, ranking):
+                v = find_cover(q, pointer_to(values, m), np.int64(tables.slots[q]), np.int64(-1), ranking)
+            if v >= 0 and dominated(v, e, ranking):
                 continue
             if not single:
                 scratch.members[to + kept] = states[m]
@@ -361,7 +314,8 @@ def settle(address, n, count, p):
     strategy = tables_at(address).options[layout.O_STRATEGY]
     last = np.int64(layout.NULL)
     cls = np.int64(layout.NO_EVENTS)
-    for e in range(count - 1, -1, -1):
+    for i in range(count - 1, -1, -1):
+        e = ranking.order[i]
         u = ranking.entries[e, layout.E_WHAT]
         if u < 0 or updates[u, layout.U_STATE] == layout.NOWHERE or updates[u, layout.U_LABEL] <= 0:
             continue
