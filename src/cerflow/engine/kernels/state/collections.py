@@ -52,7 +52,7 @@ def sort_rows(rows, first, last, column, falling):
 
 @inlined
 def leave_chain(table, slot, rows, column, entry):
-    """Take an entry out of the chain that begins at a ``slot`` of a hash table and goes on in a column of ``rows``."""
+    """Take an ``entry`` out of the chain from a ``slot`` of a hash ``table`` on, along a ``column`` of ``rows``."""
     before = table[slot]
     if before == entry:
         table[slot] = rows[entry, column]
