@@ -14,9 +14,8 @@ from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import MIRRORED, Operator
 from cerflow.base.schema import ValueKind
-from cerflow.engine.evaluate.binding import calls_in
+from cerflow.engine.evaluate.binding import WholeEvent, calls_in
 from cerflow.engine.evaluate.measures import window_size
-from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
@@ -32,35 +31,11 @@ from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
-from cerflow.logic.conditions.guards import Satisfied, StreamTest, TypeTest
-from cerflow.logic.conditions.register_values import Dated, Known, Microseconds, Whole, Word
+from cerflow.logic.conditions.guards import StreamTest, TypeTest
+from cerflow.logic.conditions.register_values import DatePart
 
-#: The expressions that programs compute; attributes and texts are further divided.
-_COMPUTED = (
-    c.And,
-    c.Arithmetic,
-    c.Attribute,
-    c.Between,
-    c.Comparison,
-    c.Constant,
-    Dated,
-    c.Function,
-    c.If,
-    c.In,
-    c.IsNull,
-    Known,
-    c.LabelReference,
-    c.Literal,
-    Microseconds,
-    c.Negative,
-    c.Not,
-    c.Or,
-    Precomputed,
-    Satisfied,
-    c.TruthValue,
-    Whole,
-    Word,
-)
+#: What is evaluated on events, but not by programs, except where it depends on one text alone.
+_BEYOND = (c.Like, c.Regexp, DatePart, StreamTest, TypeTest, WholeEvent)
 _Written = TypeVar("_Written")
 _FUNCTIONS = ("abs", "ceil", "coalesce", "floor", "position", "round", "time")
 
@@ -304,7 +279,7 @@ class _ProgramCompiler:
                 continue
             pending += current.children
             unknown = isinstance(current, c.Function) and current.name not in _FUNCTIONS
-            if unknown or not isinstance(current, _COMPUTED):
+            if unknown or isinstance(current, _BEYOND):
                 raise InexpressibleError(show(current))
             if isinstance(current, c.Attribute):
                 kind = self.schema.kind(self.schema.column(current.name))
