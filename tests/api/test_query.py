@@ -167,3 +167,12 @@ def test_why_nothing_matches_is_asked_without_choices(monkeypatch):
     matches = query.match([{"type": "A", "v": 1}, {"type": "B", "v": 2}])
     with pytest.warns(QueryWarning, match="this query can never match"):
         assert matches.to_pylist() == []
+
+
+def test_unknown_arguments_are_named():
+    schema = pa.schema({"type": pa.string(), "t": pa.int64()})
+    query = cerflow.parse("SELECT * WHERE A")
+    with pytest.raises(TypeError, match=r"no argument 'tme'; did you mean 'time'\?"):
+        query.recognizer(schema, tme="t")
+    with pytest.raises(TypeError, match="no argument 'clock'; the others are type, time,"):
+        cerflow.QuerySet({"one": query}).recognizer(schema, clock="t")

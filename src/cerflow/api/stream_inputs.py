@@ -41,11 +41,15 @@ def schema_of(
     stream: str | None = None,
     forget: timedelta | str | None = None,
     constant_type: str | None = None,
+    **unknown: object,
 ) -> Schema:
     """The schema of events with these columns and `EventRoles`; raises `InputError` for columns that are not there.
 
-    Raises `ArgumentError` for a type column and a constant type.
+    Raises `ArgumentError` for a type column and a constant type, and `TypeError` for ``unknown`` arguments, which come
+    through the functions that users call.
     """
+    for name in unknown:
+        raise TypeError(f"there is no argument '{name}'{did_you_mean(name, EventRoles.__annotations__, 'others')}")
     if constant_type is not None and type not in (None, "type"):
         raise ArgumentError("events have a type column or one type for all of them, not both")
     expect(constant_type, (str, NoneType), "constant_type must be text")
