@@ -48,6 +48,11 @@ class Flow:
     by_key: ByKey | None = None
 
     @property
+    def by_key_or_hash(self) -> bool:
+        """Whether events that no match can have together are told apart by a key."""
+        return self.by_key is not None or len(self.keyed) > 0
+
+    @property
     def waits(self) -> bool:
         """Whether runs wait for deadlines."""
         return self.by_key is not None and self.by_key.waits

@@ -29,8 +29,11 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Narrowing pays where it rules out a sixth of the relevant rows, and twice `limits.NARROWED_ROWS` more.
-_LOST_OF = 6
+#: Narrowing pays where it keeps one row in so many, or rules out such a share of the relevant rows (by key, where the
+#: automaton takes longer for an event), and twice `limits.NARROWED_ROWS` more.
+_FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
+#: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
+_TRIED, _LARGE = 1 << 14, 1 << 16
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
 _ALIKE = 4
 #: The arrays that change while a scan reads, where they are not replaced.
@@ -74,6 +77,8 @@ class BatchScan:
         self._whole, self._alike = 0, 0
         #: How many batches there are from one attempt to narrow to the next, if that does not pay.
         self._pause = limits.NARROWING_PAUSE
+        #: Whether the beginning of a batch has told that.
+        self._tried = False
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -193,6 +198,8 @@ class BatchScan:
         control[layout.FIRST] = first
         control[layout.COUNT] = control[layout.FIXES] = 0
         contiguity = self._contiguity
+        if self._through is not None and contiguity is None and count >= _LARGE and not self._tried:
+            self._try_narrowing(self._through, batch)
         large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
         self._whole = max(0, self._whole - large)
         control[layout.OCCUPIED] = occupied
@@ -284,9 +291,24 @@ class BatchScan:
     def _events_for(self) -> Callable[[int], EventArrays]:
         return partial(room_for, self.tables, windowed=self._windowed, narrowed=self._narrowed)
 
+    def _try_narrowing(self, through: Flow, batch: pa.RecordBatch) -> None:
+        """Find out in the middle of a large batch whether narrowing pays for it."""
+        self._tried = True
+        if through.window is None and through.by_key_or_hash:
+            # Rows tell little of the keys of others.
+            return
+        some, control = batch.slice(batch.num_rows // 2, _TRIED), self.room.control
+        followed = follow_runs(self.room, through, ExportedBatch(some), some, -1, ending=False)
+        self.room.learn(some)
+        if followed and (through.window is None or 4 * control[layout.OVERLAP] < _TRIED):
+            times = batch.num_rows // _TRIED
+            self._rest_if_vain(batch.num_rows, times * control[layout.RELEVANT], times * control[layout.KEPT])
+
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
         """Have the next batches read whole if narrowing one of this size kept most relevant rows."""
-        if relevant - kept >= relevant // _LOST_OF + 2 * limits.NARROWED_ROWS:
+        by_key = self._through is None or self._through.by_key_or_hash
+        least = relevant * (_LOST_BY_KEY if by_key else _LOST) + 2 * limits.NARROWED_ROWS
+        if relevant - kept >= least or (not by_key and _FEW * kept <= rows):
             self._pause = limits.NARROWING_PAUSE
             return
         self._whole, self._alike = max(0, self._pause - 1), _ALIKE * rows

@@ -72,7 +72,7 @@ def flow(address, batch, count, states, ends):
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
-            found = kept = count
+            found = kept = _rows_with(s, guards, count, np.int64(255))
         left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
