@@ -77,7 +77,7 @@ class BatchScan:
         self._whole, self._alike = 0, 0
         #: How many batches there are from one attempt to narrow to the next, if that does not pay.
         self._pause = limits.NARROWING_PAUSE
-        #: Whether the beginning of a batch has told that.
+        #: Whether the middle of a batch has told that.
         self._tried = False
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
