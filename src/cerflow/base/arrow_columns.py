@@ -167,8 +167,8 @@ def with_each_text_once(column: pa.DictionaryArray) -> pa.DictionaryArray:
     import pyarrow.compute as pc
 
     texts = column.dictionary.unique()
-    indices, known = numbers_of(column.indices, -1).astype(np.int64), len(column.dictionary)
-    missing = (indices < 0) | (indices >= known)
+    indices = numbers_of(column.indices)
+    missing = truths_of(column.indices.is_null()) | (indices < 0) | (indices >= len(column.dictionary))
     numbers = numbers_of(pc.index_in(column.dictionary, texts))[np.where(missing, 0, indices)]
     return pa.DictionaryArray.from_arrays(array_of_numbers(numbers, missing).cast(column.indices.type), texts)
 

@@ -95,7 +95,7 @@ def test_dictionaries_may_have_a_text_twice(pattern, keys, monkeypatch):
             None if text is None else generator.choice([texts.index(text), 2 * len(some) - 1 - some.index(text)])
             for text in drawn[name]
         ]
-        coded = pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), texts)
+        coded = pa.DictionaryArray.from_arrays(pa.array(indices, pa.uint32() if name == "s" else pa.int8()), texts)
         table = table.set_column(table.column_names.index(name), name, coded)
     for least in (1 << 30, 1):
         monkeypatch.setattr(limits, "NARROWED_ROWS", least)

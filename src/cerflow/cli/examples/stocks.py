@@ -193,7 +193,7 @@ def _orders(random: np.random.Generator, events: int) -> tuple[npt.NDArray[np.vo
         _place(orders, _BASKET, start, number // 2 * _GOLDEN % 1)
     for number, start in enumerate(firsts.tolist()):
         _place(orders, _RALLY, start, number * _GOLDEN % 1)
-    # Of the programs those count that lie within these.
+    # Only programs within these orders count.
     count = int(np.searchsorted(np.cumsum(orders["fills"]), events)) + 1
     return orders[:count], starts[~rally & (starts < count)], ends[ends[:, 1] < count]
 

@@ -48,8 +48,8 @@ class Flow:
     by_key: ByKey | None = None
 
     @property
-    def by_key_or_hash(self) -> bool:
-        """Whether events that no match can have together are told apart by a key."""
+    def tells_keys(self) -> bool:
+        """Whether each key has runs of its own, by the key itself or by its hash."""
         return self.by_key is not None or len(self.keyed) > 0
 
     @property

@@ -63,8 +63,7 @@ def follow_runs(
     ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``.
     """
     control, count, by_key = room.control, int(batch.num_rows), through.by_key
-    keyed = through.keyed or by_key is not None
-    room.room_for_rows(count, "guards", "useful", *(["slot_of"] if keyed else []))
+    room.room_for_rows(count, "guards", "useful", *(["slot_of"] if through.tells_keys else []))
     # Too many states for bits are not followed forwards.
     followed = through.leads.states if through.forwards else ()
     states = sum((occupied >> state & 1) << k for k, state in enumerate(followed))

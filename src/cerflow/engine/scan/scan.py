@@ -29,8 +29,8 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Narrowing pays where it keeps one row in so many, or rules out such a share of the relevant rows (by key, where the
-#: automaton takes longer for an event), and twice `limits.NARROWED_ROWS` more.
+#: Narrowing pays if it keeps at most one row in so many, or rules out this share of the relevant rows and twice
+#: `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
 _FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
@@ -294,7 +294,7 @@ class BatchScan:
     def _try_narrowing(self, through: Flow, batch: pa.RecordBatch) -> None:
         """Find out in the middle of a large batch whether narrowing pays for it."""
         self._tried = True
-        if through.window is None and through.by_key_or_hash:
+        if through.window is None and through.tells_keys:
             # Rows tell little of the keys of others.
             return
         some, control = batch.slice(batch.num_rows // 2, _TRIED), self.room.control
@@ -306,7 +306,7 @@ class BatchScan:
 
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
         """Have the next batches read whole if narrowing one of this size kept most relevant rows."""
-        by_key = self._through is None or self._through.by_key_or_hash
+        by_key = self._through is None or self._through.tells_keys
         least = relevant * (_LOST_BY_KEY if by_key else _LOST) + 2 * limits.NARROWED_ROWS
         if relevant - kept >= least or (not by_key and _FEW * kept <= rows):
             self._pause = limits.NARROWING_PAUSE

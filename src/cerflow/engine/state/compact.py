@@ -48,7 +48,7 @@ def widths(tables: TransducerTables) -> dict[str, int]:
 
 
 def empty_state(tables: TransducerTables, room: Sizes) -> State:
-    """A state with room for so many nodes, configurations, members, sets, words, detections and, if any, partitions."""
+    """A state with ``room`` for these numbers of nodes, configurations, …; without keys it has one partition."""
     configs, equal = room["configs"], layout.EQUAL in tables.arrays.indexes[:, layout.X_KIND]
     partitions = room["partitions"] if tables.partitioned else 1
     sizes = {

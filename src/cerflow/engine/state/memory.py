@@ -276,7 +276,7 @@ class Memory:
     def take_over(self, image: State) -> None:
         """Continue from an image, which must be valid; see `cerflow.engine.state.validation`."""
         tables, nodes = self._tables, len(image.nodes)
-        # Sweeps free configurations and partitions, while others are only found when there is no room for more.
+        # Sweeps free configurations and partitions all the time; members, sets and words only when their room is full.
         times = {"members": 2, "sets": 4, "words": 2}
         given = arrays.room_of(image).items()
         room = {name: _power(times.get(name, 1) * rows, arrays.FIRST[name]) for name, rows in given}

@@ -97,7 +97,7 @@ def _objects(machine: str) -> Iterator[bytes]:
 
 
 def _make_all(units: Iterator[tuple[str, str, list[str]]]) -> None:
-    """Call `make` for one after another of units that others take from, too, in one process of its own."""
+    """Call `make` for units, one after another, in a process of its own; another thread takes from the same units."""
     # Import the same modules as here, and use only instructions that all processors have.
     called = "make(*json.loads(line)); print(flush=True)"
     command = f"import json, sys; sys.path[:] = {sys.path}; from {_SELF} import make\nfor line in sys.stdin: {called}"

@@ -105,7 +105,7 @@ def not_zero(eight):
 
 @inlined
 def without_lowest(bits):
-    """The ``bits`` but for the lowest that is set; the highest may be the only one, which is no integer less 1."""
+    """The ``bits`` without the lowest one that is set; the sum wraps, as the highest alone is the least integer."""
     return bits & wrapped_sum(bits, -1)
 
 
