@@ -240,8 +240,9 @@ ENCODED_TEXTS = 256
 COUNTED_PAIRS = 1 << 24
 #: The same for aggregates over matches.
 FOLDED_PAIRS = 1 << 20
-#: How often a plain walk may visit each node, on average, before it is given up for a sliding window.
-FOLD_VISITS = 4
+#: The nodes that a plain walk may visit, for each node and each detection, before it is given up for a sliding window,
+#: which costs about as much for them.
+FOLD_VISITS = 8
 #: Words of the numbers of matches that are counted at a time, where a number has several.
 COUNTED_WORDS = 1 << 20
 #: Nodes of a graph of chosen matches that there is room for at first, for each detection.

@@ -72,20 +72,16 @@ def declarations(group: type) -> dict[str, Array]:
 
 def empty_arrays(group: type[G], sizes: Sizes) -> G:
     """A named tuple of arrays with room as ``sizes`` say, which are parts of one `block_of` memory unless shared."""
-    places, end = list[tuple[int, int, tuple[int, ...]]](), 0
+    places, end = list[tuple[Array, np.dtype[Any], tuple[int, ...], int]](), 0
     for array, (dtype, axes) in zip(declarations(group).values(), array_types(group).values()):
-        shape = tuple(sizes[size] if isinstance(size, str) else size for size in (array.rows, array.width)[:axes])
-        size = prod(shape) * dtype.itemsize
-        places.append((end, size, shape))
+        shape = tuple([sizes[size] if isinstance(size, str) else size for size in (array.rows, array.width)[:axes]])
+        places.append((array, dtype, shape, end))
         # All begin at a multiple of eight bytes.
-        end += 0 if array.shared else size + -size % 8
+        end += 0 if array.shared else -(-prod(shape) * dtype.itemsize // 8) * 8
     # Zeros that are never written take no memory.
     block, made = np.zeros(end, np.uint8), list[NDArray[Any]]()
-    for (begin, size, shape), array, (dtype, _) in zip(
-        places, declarations(group).values(), array_types(group).values()
-    ):
-        own = np.zeros(size, np.uint8) if array.shared else block[begin : begin + size]
-        made.append(own.view(dtype).reshape(shape))
+    for array, dtype, shape, begin in places:
+        made.append(np.zeros(shape, dtype) if array.shared else np.ndarray(shape, dtype, block, begin))
         if array.fill:
             made[-1].fill(array.fill)
     return group(*made)

@@ -34,6 +34,8 @@ from cerflow.logic.analysis.scopes import labels_of
 EXACT = 2.0**53
 #: The greatest number of numbers in the values of all sets on the frontier of a sliding window.
 _FRONTIER = 8
+#: One detection in so many is tried before all.
+_FIRST_TRIED = 16
 
 
 class Values:
@@ -138,11 +140,16 @@ class Folding:
         least = limits.COUNTED_PAIRS if self._operation == COUNT else limits.FOLDED_PAIRS
         if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
             return 0
-        tried, visits = np.zeros_like(found), self._fold.visits
-        visits[1] = limits.FOLD_VISITS * top
-        if self.fold(0, tried) == len(found):
-            found[:], visits[1] = tried, MOST
-            return len(found)
+        visits, done = self._fold.visits, 0
+        # The first detections tell soon whether all take too long.
+        for share in (_FIRST_TRIED, 1):
+            end = len(found) // share
+            visits[1] = limits.FOLD_VISITS * (top + len(found)) // max(1, share // 2)
+            if (done := self.fold(done, found[done:end])) < end:
+                break
+        if done == len(found):
+            visits[1] = MOST
+            return done
         del self._fold
         sets = _FRONTIER // self.width
         starts = np.zeros(marks, np.int32), np.empty(marks, np.int64)

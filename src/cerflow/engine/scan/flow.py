@@ -53,6 +53,11 @@ class Flow:
         return self.by_key is not None or len(self.keyed) > 0
 
     @property
+    def rests(self) -> bool:
+        """Whether the kernel itself leaves rows as they are where that pays; else the first rows tell too little."""
+        return self.by_key is None and (self.window is not None or not self.keyed)
+
+    @property
     def waits(self) -> bool:
         """Whether runs wait for deadlines."""
         return self.by_key is not None and self.by_key.waits

@@ -34,6 +34,8 @@ _SIDES = {LT: [(True, False)], LE: [(True, True)], GT: [(False, False)], GE: [(F
 _SIDES[EQ] = [(True, True), (False, True)]
 #: What no check is equal to.
 _UNKNOWN = object()
+#: Moves that are alike: their source, target, whether they may end a match, and their steps.
+_Kind = tuple[int, int, bool, tuple[tuple[int, int, int], ...]]
 
 
 class Cell(NamedTuple):
@@ -233,7 +235,8 @@ class _LeadsBuilder:
         # By source, so that an event does not see its own effects.
         kinds = {m.number: (m.transition.source, m.target, m.final, steps[m.number]) for m in self.moves}
         ordered = sorted(set(kinds.values()))
-        bits = {kind: min(k, layout.MOVES - 1) for k, kind in enumerate(ordered)}
+        bits = self._bits(kinds, ordered)
+        ordered.sort(key=bits.__getitem__)
         rows, written = list[list[int]](), list[tuple[int, int, int]]()
         for source, target, final, own in ordered:
             places = [self.numbers.get(source, -1), self.numbers.get(target, -1)]
@@ -245,7 +248,7 @@ class _LeadsBuilder:
         arrays: dict[str, NDArray[Any]] = {
             "leads": int_rows(rows, layout.LEAD_WORDS),
             "lead_steps": int_rows(written, layout.STEP_WORDS),
-            "bit_leads": np.searchsorted([*bits.values()], range(layout.MOVES + 1)),
+            "bit_leads": np.searchsorted([bits[kind] for kind in ordered], range(layout.MOVES + 1)),
             "masks": np.array(masks, np.uint8),
             "kills": np.array(kills, np.int64),
             "places": int_rows([self._place(state, deadlines) for state in self.states], layout.PLACE_WORDS),
@@ -258,6 +261,16 @@ class _LeadsBuilder:
         bounded = bool(deadlines) or bool((cells[:, layout.CELL_EDGE] >= 0).any())
         numbers = (of_moves.get(move.number) for move in self.tables.moves.rows)
         return Leads(arrays, self.states, [0 if bit is None else 1 << bit for bit in numbers], bounded)
+
+    def _bits(self, kinds: Mapping[int, _Kind], ordered: Sequence[_Kind]) -> dict[_Kind, int]:
+        """The bit of each kind of moves; of too many kinds, those that the same guards allow share one."""
+        guards: dict[_Kind, int] = {}
+        for move in self.moves:
+            kind = kinds[move.number]
+            guards[kind] = guards.get(kind, 0) | self.relevant.needing([move.needs])
+        keys: dict[_Kind, Any] = guards if len(ordered) > layout.MOVES else {kind: kind for kind in ordered}
+        numbers = {key: k for k, key in enumerate(dict.fromkeys(keys[kind] for kind in ordered))}
+        return {kind: min(numbers[keys[kind]], layout.MOVES - 1) for kind in ordered}
 
     def _read(self, column: int, turn: int) -> list[int]:
         row = list(self.columns[column])

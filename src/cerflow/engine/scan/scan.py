@@ -29,9 +29,8 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Narrowing pays if it keeps at most one row in so many, or rules out this share of the relevant rows and twice
-#: `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
-_FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
+#: Narrowing by key pays if it rules out this share of the relevant rows, and twice `limits.NARROWED_ROWS` more.
+_LOST = 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
@@ -198,7 +197,7 @@ class BatchScan:
         control[layout.FIRST] = first
         control[layout.COUNT] = control[layout.FIXES] = 0
         contiguity = self._contiguity
-        if self._through is not None and contiguity is None and count >= _LARGE and not self._tried:
+        if self._through is not None and self._through.by_key is not None and count >= _LARGE and not self._tried:
             self._try_narrowing(self._through, batch)
         large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
         self._whole = max(0, self._whole - large)
@@ -227,7 +226,7 @@ class BatchScan:
             if 4 * control[layout.OVERLAP] > count >= self.rows_at_once:
                 # Rows that later batches may need do not show that most rows matter.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
-            else:
+            elif not through.rests:
                 self._rest_if_vain(count, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
@@ -294,21 +293,19 @@ class BatchScan:
     def _try_narrowing(self, through: Flow, batch: pa.RecordBatch) -> None:
         """Find out in the middle of a large batch whether narrowing pays for it."""
         self._tried = True
-        if through.window is None and through.tells_keys:
+        if through.window is None:
             # Rows tell little of the keys of others.
             return
         some, control = batch.slice(batch.num_rows // 2, _TRIED), self.room.control
         followed = follow_runs(self.room, through, ExportedBatch(some), some, -1, ending=False)
         self.room.learn(some)
-        if followed and (through.window is None or 4 * control[layout.OVERLAP] < _TRIED):
+        if followed and 4 * control[layout.OVERLAP] < _TRIED:
             times = batch.num_rows // _TRIED
             self._rest_if_vain(batch.num_rows, times * control[layout.RELEVANT], times * control[layout.KEPT])
 
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
         """Have the next batches read whole if narrowing one of this size kept most relevant rows."""
-        by_key = self._through is None or self._through.tells_keys
-        least = relevant * (_LOST_BY_KEY if by_key else _LOST) + 2 * limits.NARROWED_ROWS
-        if relevant - kept >= least or (not by_key and _FEW * kept <= rows):
+        if relevant - kept >= _LOST * relevant + 2 * limits.NARROWED_ROWS:
             self._pause = limits.NARROWING_PAUSE
             return
         self._whole, self._alike = max(0, self._pause - 1), _ALIKE * rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
-from cerflow.engine.kernels.scan import flow
+from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
@@ -36,11 +36,11 @@ def absent(address, batch, count, key, opening, ending, carried, found):
     v.locate(s.columns, s.texts, batch)
     last, begin = np.int64(-1), np.int64(0)
     if carried != NULL:
-        last = flow.first_behind(s, flow.BOUND, count, carried - 1)
+        last = leads.first_behind(s, leads.BOUND, count, carried - 1)
         begin = np.int64(count)
         if last < count:
-            begin = flow.first_behind(s, flow.MEASURE, count, flow.window_value(s, flow.BOUND, last))
-    behind = flow.first_behind(s, flow.MEASURE, count, flow.window_value(s, flow.BOUND, count - 1))
+            begin = leads.first_behind(s, leads.MEASURE, count, leads.window_value(s, leads.BOUND, last))
+    behind = leads.first_behind(s, leads.MEASURE, count, leads.window_value(s, leads.BOUND, count - 1))
     if begin >= behind or 2 * (last + 1 + count - behind) > count:
         return layout.SCANNED, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
     guards = v.start_of(s.guards)
@@ -67,7 +67,7 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_ROW] = s.groups[g, layout.G_STEPS] = -1
     single = np.int64(1)
-    times = flow.window_words(s)
+    times = leads.window_words(s)
     shown, many, words_at = np.int64(count), np.int64(0), key_words(s, key)
     for first in range((count - 1) & ~7, (begin & ~7) - 1, -8):
         left = v.not_zero(v.load_word(guards + first, 0))
@@ -84,8 +84,8 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
             if g > 0 and opens != 0 and begin <= k < behind:
                 if opens & (opens - 1) != 0:
                     return np.int64(0), np.int64(NOT_FOUND)
-                measure = flow.window_measure(s, k, times)
-                while flow.window_bound(s, shown - 1, times) >= measure:
+                measure = leads.window_measure(s, k, times)
+                while leads.window_bound(s, shown - 1, times) >= measure:
                     shown -= 1
                 next_end = np.int64(s.groups[g, layout.G_ROW])
                 if next_end < 0 or next_end >= shown:

@@ -6,26 +6,29 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.leads import NOWHERE, begin_cells, begin_runs, lead_back, lead_on
-from cerflow.engine.kernels.scan.scan import collected, formed, is_missing, output_words, value_of
-from cerflow.engine.kernels.scan.texts import SHIFT, hash_of_text, mixed
-from cerflow.engine.layout import NO_BOUND, NULL
+from cerflow.engine.kernels.scan.keys import hash_of_key, tied_words
+from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
+from cerflow.engine.kernels.scan.scan import collected
+from cerflow.engine.kernels.scan.texts import SHIFT, mixed
 from cerflow.engine.scan import layout
 
-#: Rows of `ScanArrays.reach`: what a window measures, and the greatest start outside of it.
-MEASURE, BOUND = 0, 1
 #: Values are looked at again if at least one row in this many is left.
 _MANY = 32
 #: Rows whose new texts are read together.
 _TOGETHER = 4 * layout.BLOCK
 #: Slots for each row of a window, and at least.
 _SPREAD, _LEAST = 16, 1 << 12
-#: Bits for each entry of a filter of keys, and of the hashes of keys.
-_FILTER, _HASHES = 16, 2**31 - 1
+#: Bits for each entry of a filter of keys.
+_FILTER = 16
 #: Rows of a long window.
 _LONG = 1 << 16
+#: Rows with guards that tell whether a pass pays: where it rules out less than these shares of them, backwards,
+#: forwards, and by key, where the automaton takes longer for an event, it rests for as many rows, then twice as many.
+_TOLD, _REST = 2048, 8 * layout.BLOCK
+_BACK, _ON, _BY_KEY = 0.25, 0.5, 1 / 6
 
 
 @kernel
@@ -44,7 +47,7 @@ def flow(address, batch, count, states, ends):
     if control[layout.ROW] == count:
         for k in range(8):
             v.store_word(guards + count, k, np.int64(0))
-        control[layout.SLOTS] = _slots_for(s, count)
+        control[layout.SLOTS], control[layout.PAUSE] = _slots_for(s, count), _REST
         begin_flow(s, count, ends, address)
     # Where windows are long, keys may be ruled out first, and values tell more than whether a key has an event behind.
     rows = _rows_in_window(s, count)
@@ -59,7 +62,7 @@ def flow(address, batch, count, states, ends):
         if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
         if closing:
-            _close(s, begin, end, guards, True, valued, False, address)
+            _close_block(s, begin, end, guards, True, valued, False, address)
         control[layout.ROW] = begin
     hashed = False
     if filtered:
@@ -67,20 +70,106 @@ def flow(address, batch, count, states, ends):
         hashed = removed >= 0
         begin_flow(s, count, ends, address)
         if control[layout.BACKWARDS] == 1:
-            _close(s, 0, count, guards, True, valued, hashed, address)
+            _close_all(s, count, guards, True, valued, hashed, address)
         control[layout.RELEVANT] += max(removed, 0)
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
-            found = kept = _rows_with(s, guards, count, np.int64(255))
-        left = _follow(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
+            found = kept = _rows_with(guards, count, np.int64(255))
+        left = _follow_all(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
             # Fewer rows may lead from others now. Values cost more, so behind short windows they waited until here.
             begin_flow(s, count, ends, address)
-            _close(s, 0, count, guards, False, True, True, address)
+            _close_all(s, count, guards, False, True, True, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
+
+
+@part
+def _close_all(s, count, guards, new, valued, hashed, address):
+    """Call `_close_block` for all blocks."""
+    end = np.int64(count)
+    while end > 0:
+        begin = (end - 1) & -layout.BLOCK
+        _close_block(s, begin, end, guards, new, valued, hashed, address)
+        end = begin
+
+
+@part
+def _close_block(s, begin, end, guards, new, valued, hashed, address):
+    """Call `_close` for a block, unless the pass rests: then its rows stay."""
+    control, keyed = s.control, s.keyed.shape[0] > 0
+    if end > control[layout.RESTS]:
+        if new:
+            _leave(s, begin, end, guards, hashed, address)
+        return
+    if end == control[layout.RESTS]:
+        # Of the rows behind nothing is known.
+        overlap, relevant, kept = control[layout.OVERLAP], control[layout.RELEVANT], control[layout.KEPT]
+        begin_flow(s, end, 0, address)
+        control[layout.OVERLAP], control[layout.RELEVANT], control[layout.KEPT] = overlap, relevant, kept
+    # Rows whose windows go on behind that tell nothing.
+    if control[layout.SAMPLED] < 0 and end <= control[layout.SETTLED]:
+        control[layout.SAMPLED], control[layout.SAMPLE_KEPT] = control[layout.RELEVANT], control[layout.KEPT]
+    _close(s, begin, end, guards, new, valued, hashed, address)
+    seen, left = control[layout.RELEVANT] - control[layout.SAMPLED], control[layout.KEPT] - control[layout.SAMPLE_KEPT]
+    if control[layout.SAMPLED] >= 0 and seen >= _TOLD and _is_vain(seen, seen - left, _BY_KEY if keyed else _BACK):
+        control[layout.RESTS] = max(begin - control[layout.PAUSE], 0)
+        control[layout.PAUSE] *= 2
+        control[layout.PASSED] = 0
+
+
+@inlined
+def _is_vain(seen, ruled_out, least):
+    """Whether less than a share of the rows ``seen`` was ruled out."""
+    return np.float64(ruled_out) < least * np.float64(seen)
+
+
+@part
+def _leave(s, begin, end, guards, hashed, address):
+    """Leave the rows of a block as they are; those behind may have the hashes of their keys already."""
+    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
+    keyed = s.keyed.shape[0] > 0
+    some = _rows_with(guards + begin, end - begin, np.int64(255))
+    s.control[layout.RELEVANT] += some
+    s.control[layout.KEPT] += some
+    for k in range(begin, end):
+        own = v.load_byte(guards, k)
+        v.store_byte(useful, k, v.load_byte(masks, own))
+        if keyed and not hashed and own != 0:
+            s.slot_of[k] = hash_of_key(s, k, words_at, address)
+
+
+@part
+def _follow_all(s, count, states, guards, new, hashed, address):
+    """Call `_follow` for all blocks, unless it rests; returns how many rows are left."""
+    keyed, left, rests, pause = s.keyed.shape[0] > 0, np.int64(0), np.int64(0), np.int64(_REST)
+    begun = seen = ruled_out = np.int64(0)
+    for begin in range(0, count, layout.BLOCK):
+        end = min(begin + layout.BLOCK, count)
+        some = _rows_with(guards + begin, end - begin, np.int64(255))
+        if begin < rests:
+            left += some
+            continue
+        row = max(np.int64(begin) - 1, np.int64(0))
+        if begin == rests:
+            states = states if begin == 0 else np.int64(-1)
+            begun, seen, ruled_out = window_value(s, MEASURE, row), np.int64(0), np.int64(0)
+            for k in range(s.entered.shape[0]):
+                s.entered[k] = 0
+            if not keyed:
+                leads.begin_runs(s, v.start_of(s.flows), row, begun, states, address)
+        # Runs of unknown keys from before tell nothing.
+        tells = begin > rests and (not keyed or window_value(s, BOUND, begin) > begun)
+        kept = _follow(s, begin, end, rests, begun, states, guards, new, hashed, address)
+        left += kept
+        seen += some if tells else 0
+        ruled_out += some - kept if tells else 0
+        if seen >= _TOLD and _is_vain(seen, ruled_out, _BY_KEY if keyed else _ON):
+            rests = end + pause
+            pause *= 2
+    return left
 
 
 @part
@@ -110,13 +199,17 @@ def begin_flow(s, count, ends, address):
     control = s.control
     # Starts at or before a limit are outside of the windows of all events behind with which a match may end.
     edge = np.int64(NOWHERE) if ends != 0 else window_value(s, BOUND, count - 1)
-    control[layout.LIMIT], control[layout.EDGE] = edge, begin_cells(s, count, edge, address)
-    control[layout.OVERLAP] = count - first_behind(s, MEASURE, count, edge)
+    control[layout.LIMIT], control[layout.EDGE] = edge, leads.begin_cells(s, count, edge, address)
+    control[layout.SETTLED] = leads.first_behind(s, MEASURE, count, edge)
+    control[layout.OVERLAP] = count - control[layout.SETTLED]
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     control[layout.TURN], control[layout.TURNED] = window_value(s, BOUND, count - 1), count
     control[layout.PASSED] = np.int64(ends != 0)
     control[layout.RELEVANT] = control[layout.KEPT] = control[layout.LEAD] = 0
+    control[layout.SAMPLED], control[layout.RESTS] = -1, count + 1
+    for c in range(s.cells.shape[0] if s.keyed.shape[0] == 0 else 0):
+        v.store_word(v.start_of(s.flows), c, s.edges[c])
 
 
 @part
@@ -126,15 +219,15 @@ def _filter_keys(s, count, states, ends, guards, address):
     The rarest event that matches need decides, if it is much rarer than their last one; else -1 is returned. Otherwise
     all rows have the hash of their key afterwards.
     """
-    rarest, rare = np.int64(-1), _rows_with(s, guards, count, s.step_guards[0]) >> 2
+    rarest, rare = np.int64(-1), _rows_with(guards, count, s.step_guards[0]) >> 2
     for n in range(1, s.step_guards.shape[0]):
-        found = _rows_with(s, guards, count, s.step_guards[n])
+        found = _rows_with(guards, count, s.step_guards[n])
         if found < rare:
             rarest, rare = s.step_guards[n], found
     # Matches of rows from here to there lie in the batch; of too many states it is not known whether runs are in them.
     alone = states == 0 and s.control[layout.FORWARDS] == 1
-    first = np.int64(0) if alone else first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
-    stop = count if ends != 0 else first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
+    first = np.int64(0) if alone else leads.first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
+    stop = count if ends != 0 else leads.first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
     if rarest < 0 or first >= stop:
         return np.int64(-1)
     # A match lies in two stretches of time as long as its window, or in one if that is as long as the batch. Floats are
@@ -149,17 +242,17 @@ def _filter_keys(s, count, states, ends, guards, address):
         bits <<= 1
     for k in range(bits >> 6):
         s.entered[k] = 0
-    words_at, times, removed = _key_words(s), window_words(s), np.int64(0)
+    words_at, times, removed = tied_words(s), window_words(s), np.int64(0)
     for entering in range(1, -1, -1):
         for k in range(count):
             own = np.int64(v.load_byte(guards, k))
             if own == 0 or (own & rarest != 0) != (entering == 1):
                 continue
-            key = _hash_of(s, k, words_at, address)
+            key = hash_of_key(s, k, words_at, address)
             s.slot_of[k] = key
             if key < 0:
                 continue
-            stretch = np.int64(0) if one else window_measure(s, k, times) >> shift
+            stretch = np.int64(0) if one else leads.window_measure(s, k, times) >> shift
             if entering == 1:
                 for near in range(stretch - 1 + one, stretch + 2 - one):
                     bit = np.int64(mixed(np.uint64(key), near) >> SHIFT) & (bits - 1)
@@ -173,7 +266,7 @@ def _filter_keys(s, count, states, ends, guards, address):
 
 
 @inlined
-def _rows_with(s, guards, count, some):
+def _rows_with(guards, count, some):
     """How many of ``count`` rows have ``some`` of their guards."""
     found, mask = np.int64(0), wrapped_product(some, v.ONES)
     for k in range((count + 7) >> 3):
@@ -188,7 +281,7 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
     See `lead_back` for ``valued``. Rows may have the hashes of their keys already.
     """
     control, keyed = s.control, s.keyed.shape[0] > 0
-    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
+    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
     last_guards = s.step_guards[0]
     ends = wrapped_product(last_guards, v.ONES)
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
@@ -211,29 +304,28 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
             left &= (np.int64(1) << 8 * j) - 1
             k = first + j
             relevant += 1
-            measure = window_measure(s, k, times)
+            measure = leads.window_measure(s, k, times)
             own = eight >> 8 * j & 255
             if own & last_guards != 0:
-                limit = window_bound(s, k, times)
+                limit = leads.window_bound(s, k, times)
             passed = measure <= limit
             allowed = v.load_byte(masks, own) if new else v.load_byte(useful, k)
             found = np.int64(0)
             # No event before has a greater measure.
             if not passed:
-                if measure <= turn:
-                    turn = _turned(s, k)
                 if keyed:
-                    key = v.load_int(keys, k) if hashed else _hash_of(s, k, words_at, address)
-                if key >= 0:
-                    slot = key & slots
-                    known = _is_entered(s, slot)
-                    # Most keys have no event near enough behind.
-                    if known or measure > edge or own & last_guards != 0:
-                        cells = flows + 8 * width * slot
-                        of = cells if known else edges
-                        found, changed = lead_back(s, of, cells, known, valued, k, allowed, measure, limit, address)
-                        if changed:
-                            _enter(s, slot)
+                    if measure <= turn:
+                        turn = _turned(s, k)
+                    key = v.load_int(keys, k) if hashed else hash_of_key(s, k, words_at, address)
+                slot = key & slots
+                known = not keyed or _is_entered(s, slot)
+                # Most keys have no event near enough behind.
+                if key >= 0 and (known or measure > edge or own & last_guards != 0):
+                    cells = flows + 8 * width * slot
+                    of = cells if known else edges
+                    found, changed = leads.lead_back(s, of, cells, known, valued, k, allowed, measure, limit, address)
+                    if keyed and changed:
+                        _enter(s, slot)
             if found == 0:
                 v.store_byte(guards, k, np.int64(0))
             else:
@@ -271,20 +363,18 @@ def _enter(s, slot):
 
 
 @part
-def _follow(s, count, states, guards, new, hashed, address):
-    """Clear the guards of the rows that no run reaches within its window; returns how many are left.
+def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
+    """Clear the guards of the rows of a block that no run reaches within its window; returns how many are left.
 
-    The rows are ``new`` to the passes, but may have the hashes of their keys already.
+    The rows are ``new`` to the passes, but may have the hashes of their keys already. The pass began at row ``since``;
+    see `begin_runs` for ``begun`` and ``states``.
     """
-    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), _key_words(s)
+    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
-    begun = window_value(s, MEASURE, 0)
     flows, width = v.start_of(s.flows), s.flows.shape[1]
     keys, key, slots = v.start_of(s.slot_of), np.int64(0), s.control[layout.SLOTS] - 1
-    for k in range(s.entered.shape[0]):
-        s.entered[k] = 0
-    kept = np.int64(0)
-    for first in range(0, count, 8):
+    cells, kept = flows, np.int64(0)
+    for first in range(begin, end, 8):
         eight = v.load_word(guards + first, 0)
         if eight == 0:
             continue
@@ -293,18 +383,18 @@ def _follow(s, count, states, guards, new, hashed, address):
             j = v.trailing_zeros(left) >> 3
             left = v.without_lowest(left)
             k = first + j
-            bound = window_bound(s, k, times)
             if keyed:
-                key = v.load_int(keys, k) if hashed or not new else _hash_of(s, k, words_at, address)
+                key = v.load_int(keys, k) if hashed or not new else hash_of_key(s, k, words_at, address)
+                slot = key & slots
+                cells = flows + 8 * width * slot
+                if key >= 0 and not _is_entered(s, slot):
+                    _enter(s, slot)
+                    leads.begin_runs(s, cells, max(since - 1, 0), begun, states, address)
             allowed = v.load_byte(masks, eight >> 8 * j & 255) if new else v.load_byte(useful, k)
             found = np.int64(0)
             if key >= 0:
-                slot = key & slots
-                cells = flows + 8 * width * slot
-                if not _is_entered(s, slot):
-                    _enter(s, slot)
-                    begin_runs(s, cells, begun, states, address)
-                found = lead_on(s, cells, cells, k, allowed, window_measure(s, k, times), bound, address)
+                measure, bound = leads.window_measure(s, k, times), leads.window_bound(s, k, times)
+                found = leads.lead_on(s, cells, cells, k, allowed, measure, bound, address)
             v.store_byte(useful, k, found)
             if found == 0:
                 v.store_byte(guards, k, np.int64(0))
@@ -313,92 +403,3 @@ def _follow(s, count, states, guards, new, hashed, address):
                     s.slot_of[k] = key
                 kept += 1
     return kept
-
-
-@inlined
-def _key_words(s):
-    """Where the words of keys are, if these are one column of integers as they are; or else 0."""
-    return output_words(s, s.keyed[0]) if s.keyed.shape[0] == 1 else np.int64(0)
-
-
-@inlined
-def _hash_of(s, row, words_at, address):
-    """A hash of the key of an event, of 31 bits; -1 if it has none."""
-    word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
-    return np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
-
-
-@part
-def _hash(s, row, address):
-    h = np.uint64(0)
-    place = np.int64(-1)
-    known = True
-    for k in range(s.keyed.shape[0]):
-        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
-        of_partition = s.keyed[k, layout.O_TO] == layout.TO_KEYS
-        alternative = of_partition and s.keyed[k, layout.O_PLACE] == place
-        if alternative and known:
-            continue  # another column has the key already
-        if not alternative and not known:
-            return np.int64(-1)
-        place = s.keyed[k, layout.O_PLACE] if of_partition else np.int64(-1)
-        if form == layout.AS_TEXT:
-            word = hash_of_text(s.texts, column, row)
-            missing = word == 0
-        else:
-            word = formed(value_of(s, s.keyed[k], row, address), form, s.keyed[k, layout.O_SIZE])
-            missing = is_missing(word, form)
-        known = not missing or not of_partition
-        if known:
-            h = mixed(h, word)
-    return np.int64(h >> SHIFT) & _HASHES if known else np.int64(-1)
-
-
-@inlined
-def window_words(s):
-    """Where the words are that the window in `reach` measures, if these are 64-bit integers as they are; or else 0.
-
-    ``s`` are the arrays of the scan.
-    """
-    measured, bound = s.reach[MEASURE], s.reach[BOUND]
-    same = bound[layout.O_COLUMN] == measured[layout.O_COLUMN] and bound[layout.O_FORM] == layout.AS_BOUND
-    return output_words(s, measured) if same else np.int64(0)
-
-
-@inlined
-def window_measure(s, row, times):
-    """What the window measures for a ``row``; ``s`` are the arrays of the scan, ``times`` is from `window_words`."""
-    return v.load_word(times, row) if times != 0 else window_value(s, MEASURE, row)
-
-
-@inlined
-def window_bound(s, row, times):
-    """The greatest start outside of the window of a ``row``.
-
-    See `window_measure` for ``s`` and ``times``.
-    """
-    size = s.reach[BOUND, layout.O_SIZE]
-    return max(v.load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
-
-
-@inlined
-def first_behind(s, which, count, limit):
-    """The first of ``count`` rows whose value of row ``which`` of `reach` is beyond a ``limit``; ``count`` if none is.
-
-    ``s`` are the arrays of the scan. The values do not decrease.
-    """
-    low, high = np.int64(0), np.int64(count)
-    while low < high:
-        middle = (low + high) >> 1
-        if window_value(s, which, middle) > limit:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-@inlined
-def window_value(s, which, row):
-    """Row ``which`` of `reach`, `MEASURE` or `BOUND`, for a ``row``; ``s`` are the arrays of the scan."""
-    word = v.word_of(s.columns, s.reach[which, layout.O_COLUMN], row, s.control[layout.FIRST])
-    return formed(word, s.reach[which, layout.O_FORM], s.reach[which, layout.O_SIZE])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.scan import flow
+from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan.blocks import mark_block
+from cerflow.engine.kernels.scan.flow import begin_flow
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
@@ -134,8 +135,8 @@ def _waits(s):
 @part
 def _lead_back(s, count, key, ends, guards, useful, address):
     """Clear the ``useful`` moves of rows that do not lead to the end of a match, from the last row on."""
-    flow.begin_flow(s, count, ends, address)
-    control, times, last, waits = s.control, flow.window_words(s), np.int64(0), _waits(s)
+    begin_flow(s, count, ends, address)
+    control, times, last, waits = s.control, leads.window_words(s), np.int64(0), _waits(s)
     if waits:
         control[layout.LIMIT] = NO_BOUND
     for bit in range(layout.MOVES):
@@ -160,9 +161,9 @@ def _lead_back(s, count, key, ends, guards, useful, address):
         if allowed == 0 and s.groups[g, layout.G_ROWS] == killed and not waits:
             store_byte(useful, k, 0)
             continue
-        measure = flow.window_measure(s, k, times)
+        measure = leads.window_measure(s, k, times)
         if allowed & last != 0:
-            control[layout.LIMIT] = flow.window_bound(s, k, times)
+            control[layout.LIMIT] = leads.window_bound(s, k, times)
         if g > 0 and measure > control[layout.LIMIT] and allowed | killed != 0:
             s.groups[g, layout.G_ROWS] = killed if allowed == 0 else 0
             known, cells = s.groups[g, layout.G_STEPS] == 1, flows + 8 * width * g
@@ -200,7 +201,7 @@ def _lead_on(s, count, states, waits, guards, useful, address):
     Before the batch runs may be in the ``states``. If some of them ``waits`` for a deadline, rows stay where one is
     open.
     """
-    times, begun = flow.window_words(s), flow.window_value(s, flow.MEASURE, 0)
+    times, begun = leads.window_words(s), leads.window_value(s, leads.MEASURE, 0)
     flows, width = start_of(s.flows), s.flows.shape[1]
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_STEPS] = 0
@@ -212,7 +213,7 @@ def _lead_on(s, count, states, waits, guards, useful, address):
         cells = flows + 8 * width * g
         if s.groups[g, layout.G_STEPS] == 0:
             s.groups[g, layout.G_STEPS] = 1
-            begin_runs(s, cells, begun, states, address)
+            begin_runs(s, cells, np.int64(0), begun, states, address)
         of, near, moves = cells, _is_open(s, cells, k, address), load_byte(useful, k)
         if killed != 0:
             of = flows
@@ -220,7 +221,7 @@ def _lead_on(s, count, states, waits, guards, useful, address):
                 store_word(flows, c, load_word(cells, c))
                 if killed >> s.cells[c, layout.CELL_STATE] & 1:
                     store_word(cells, c, np.int64(NO_BOUND))
-        bound, measure = flow.window_bound(s, k, times), flow.window_measure(s, k, times)
+        bound, measure = leads.window_bound(s, k, times), leads.window_measure(s, k, times)
         if waits:
             # A row that is kept makes all of its moves, also those that later events will end.
             found = lead_on(s, of, start_of(s.edges), k, moves, measure, bound, address)

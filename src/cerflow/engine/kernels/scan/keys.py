@@ -8,10 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
-from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words
-from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, mixed
+from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
+from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, hash_of_text, mixed
 from cerflow.engine.kernels.scan.values import load_word, word_of
+from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
+
+#: The bits of hashes.
+_HASHES = 2**31 - 1
 
 
 @inlined
@@ -86,3 +90,48 @@ def key_number(s, row, key, words_at):
         s.control[layout.TEXT] = key
         return np.int64(-1)
     return g
+
+
+@inlined
+def tied_words(s):
+    """Where the words are on which matches agree, if these are one column of integers as they are; or else 0.
+
+    ``s`` are the arrays of the scan, as for `hash_of_key`.
+    """
+    return output_words(s, s.keyed[0]) if s.keyed.shape[0] == 1 else np.int64(0)
+
+
+@inlined
+def hash_of_key(s, row, words_at, address):
+    """A hash of what all events of a match agree on, of 31 bits; -1 if the event of a ``row`` has no such value.
+
+    ``s`` are the arrays of the scan at ``address``; see `tied_words` for ``words_at``.
+    """
+    word = load_word(words_at, row) if words_at != 0 else np.int64(NULL)
+    return np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
+
+
+@part
+def _hash(s, row, address):
+    h = np.uint64(0)
+    place = np.int64(-1)
+    known = True
+    for k in range(s.keyed.shape[0]):
+        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
+        of_partition = s.keyed[k, layout.O_TO] == layout.TO_KEYS
+        alternative = of_partition and s.keyed[k, layout.O_PLACE] == place
+        if alternative and known:
+            continue  # another column has the key already
+        if not alternative and not known:
+            return np.int64(-1)
+        place = s.keyed[k, layout.O_PLACE] if of_partition else np.int64(-1)
+        if form == layout.AS_TEXT:
+            word = hash_of_text(s.texts, column, row)
+            missing = word == 0
+        else:
+            word = formed(value_of(s, s.keyed[k], row, address), form, s.keyed[k, layout.O_SIZE])
+            missing = is_missing(word, form)
+        known = not missing or not of_partition
+        if known:
+            h = mixed(h, word)
+    return np.int64(h >> SHIFT) & _HASHES if known else np.int64(-1)

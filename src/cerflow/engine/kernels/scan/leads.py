@@ -11,10 +11,12 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.scan import formed, value_of
+from cerflow.engine.kernels.scan.scan import formed, output_words, value_of
 from cerflow.engine.layout import NO_BOUND, NULL
 from cerflow.engine.scan import layout
 
+#: Rows of `ScanArrays.reach`: what a window measures, and the greatest start outside of it.
+MEASURE, BOUND = 0, 1
 #: A limit behind all values.
 NOWHERE = 2**63 - 1
 
@@ -68,8 +70,8 @@ def begin_cells(s, count, edge, address):
 
 
 @part
-def begin_runs(s, cells, begun, states, address):
-    """Write to the ``cells`` of a key what runs may have before the batch, which began at ``begun`` at the latest.
+def begin_runs(s, cells, row, begun, states, address):
+    """Write to the ``cells`` of a key what runs may have that began at ``begun`` at the latest, before or at a ``row``.
 
     They may be in the ``states``, as bits. ``s`` are the arrays of the scan at ``address``.
     """
@@ -77,7 +79,7 @@ def begin_runs(s, cells, begun, states, address):
         which = s.cells[c, layout.CELL_BEFORE]
         most = begun if c < s.places.shape[0] else np.int64(NOWHERE)
         if which >= 0:
-            most = value_at(s, which, np.int64(0), address)
+            most = value_at(s, which, row, address)
         v.store_word(cells, c, most if states >> s.cells[c, layout.CELL_STATE] & 1 else np.int64(NO_BOUND))
 
 
@@ -179,7 +181,8 @@ def lead_on(s, of, to, row, allowed, measure, bound, address):
     up to ``bound`` are outside of the window; ``measure`` is what it measures. ``s`` are the arrays of the scan at
     ``address``.
     """
-    steps, found = v.start_of(s.lead_steps), np.int64(0)
+    steps, leads, bits = v.start_of(s.lead_steps), v.start_of(s.leads), v.start_of(s.bit_leads)
+    found = np.int64(0)
     for q in range(s.places.shape[0] if allowed & layout.WAITS else 0):
         waits = s.places[q, layout.PLACE_WAITS] == 1 and s.places[q, layout.PLACE_OPEN] < 0
         if waits and v.load_word(of, q) > bound:
@@ -188,16 +191,17 @@ def lead_on(s, of, to, row, allowed, measure, bound, address):
     while moves != 0:
         bit = 63 - v.leading_zeros(moves)
         moves ^= np.int64(1) << bit
-        for n in range(s.bit_leads[bit + 1] - 1, s.bit_leads[bit] - 1, -1):
-            source, target = s.leads[n, layout.LEADS_SOURCE], s.leads[n, layout.LEADS_TARGET]
-            begins = s.leads[n, layout.LEADS_BEGINS] == 1
-            start = measure if begins else v.load_word(of, source)
+        for n in range(v.load_word(bits, bit + 1) - 1, v.load_word(bits, bit) - 1, -1):
+            lead = leads + 8 * layout.LEAD_WORDS * n
+            begins = v.load_word(lead, layout.LEADS_BEGINS) == 1
+            start = measure if begins else v.load_word(of, v.load_word(lead, layout.LEADS_SOURCE))
             if start <= bound:
                 continue
-            begin, end = s.leads[n, layout.LEADS_STEP], s.leads[n, layout.LEADS_STEP_END]
+            begin, end = v.load_word(lead, layout.LEADS_STEP), v.load_word(lead, layout.LEADS_STEP_END)
             if begin < end and not begins and not _is_possible(s, of, steps, begin, end, row, address):
                 continue
             found |= np.int64(1) << bit
+            target = v.load_word(lead, layout.LEADS_TARGET)
             if target >= 0:
                 fresh = v.load_word(to, target) <= bound
                 if begin < end:
@@ -232,3 +236,56 @@ def _widen(s, of, to, steps, begin, end, row, fresh, address):
         else:
             continue
         v.store_word(to, cell, most if fresh else max(most, v.load_word(to, cell)))
+
+
+# -- windows ----------------------------------------------------------------------------------------------------------
+
+
+@inlined
+def window_words(s):
+    """Where the words are that the window in `reach` measures, if these are 64-bit integers as they are; or else 0.
+
+    ``s`` are the arrays of the scan.
+    """
+    measured, bound = s.reach[MEASURE], s.reach[BOUND]
+    same = bound[layout.O_COLUMN] == measured[layout.O_COLUMN] and bound[layout.O_FORM] == layout.AS_BOUND
+    return output_words(s, measured) if same else np.int64(0)
+
+
+@inlined
+def window_measure(s, row, times):
+    """What the window measures for a ``row``; ``s`` are the arrays of the scan, ``times`` is from `window_words`."""
+    return v.load_word(times, row) if times != 0 else window_value(s, MEASURE, row)
+
+
+@inlined
+def window_bound(s, row, times):
+    """The greatest start outside of the window of a ``row``.
+
+    See `window_measure` for ``s`` and ``times``.
+    """
+    size = s.reach[BOUND, layout.O_SIZE]
+    return max(v.load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
+
+
+@inlined
+def first_behind(s, which, count, limit):
+    """The first of ``count`` rows whose value of row ``which`` of `reach` is beyond a ``limit``; ``count`` if none is.
+
+    ``s`` are the arrays of the scan. The values do not decrease.
+    """
+    low, high = np.int64(0), np.int64(count)
+    while low < high:
+        middle = (low + high) >> 1
+        if window_value(s, which, middle) > limit:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inlined
+def window_value(s, which, row):
+    """Row ``which`` of `reach`, `MEASURE` or `BOUND`, for a ``row``; ``s`` are the arrays of the scan."""
+    word = v.word_of(s.columns, s.reach[which, layout.O_COLUMN], row, s.control[layout.FIRST])
+    return formed(word, s.reach[which, layout.O_FORM], s.reach[which, layout.O_SIZE])
