@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeVar, get_type_hints
 
@@ -72,19 +72,35 @@ def declarations(group: type) -> dict[str, Array]:
 
 def empty_arrays(group: type[G], sizes: Sizes) -> G:
     """A named tuple of arrays with room as ``sizes`` say, which are parts of one `block_of` memory unless shared."""
-    places, end = list[tuple[Array, np.dtype[Any], tuple[int, ...], int]](), 0
-    for array, (dtype, axes) in zip(declarations(group).values(), array_types(group).values()):
-        shape = tuple([sizes[size] if isinstance(size, str) else size for size in (array.rows, array.width)[:axes]])
-        places.append((array, dtype, shape, end))
-        # All begin at a multiple of eight bytes.
-        end += 0 if array.shared else -(-prod(shape) * dtype.itemsize // 8) * 8
+    places, end = _places(group, *[sizes[size] if isinstance(size, str) else size for size in _sizes(group)])
     # Zeros that are never written take no memory.
     block, made = np.zeros(end, np.uint8), list[NDArray[Any]]()
-    for array, dtype, shape, begin in places:
-        made.append(np.zeros(shape, dtype) if array.shared else np.ndarray(shape, dtype, block, begin))
-        if array.fill:
-            made[-1].fill(array.fill)
+    for dtype, shape, begin, fill in places:
+        made.append(np.zeros(shape, dtype) if begin < 0 else np.ndarray(shape, dtype, block, begin))
+        if fill:
+            made[-1].fill(fill)
     return group(*made)
+
+
+@cache
+def _sizes(group: type) -> list[int | str]:
+    """The number of rows and the width of each array of a group, one after the other."""
+    return [size for array in declarations(group).values() for size in (array.rows, array.width)]
+
+
+@lru_cache
+def _places(group: type, *sizes: int) -> tuple[list[tuple[np.dtype[Any], tuple[int, ...], int, int]], int]:
+    """For each array of a group its type, shape, place in a block (-1: it is shared), and fill; and the bytes of that.
+
+    ``sizes`` are the numbers of rows and the widths.
+    """
+    places, end = [], 0
+    for k, (array, (dtype, axes)) in enumerate(zip(declarations(group).values(), array_types(group).values())):
+        shape = sizes[2 * k : 2 * k + axes]
+        places.append((dtype, shape, -1 if array.shared else end, array.fill))
+        # All begin at a multiple of eight bytes.
+        end += 0 if array.shared else -(-prod(shape) * dtype.itemsize // 8) * 8
+    return places, end
 
 
 def block_of(array: NDArray[Any]) -> Bytes:

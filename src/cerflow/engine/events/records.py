@@ -100,6 +100,8 @@ class RecordChecker:
 
     def accept(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | None:
         """The valid rows of a batch, if any; raises `BadRecordError` or `InputError`, and then counts nothing."""
+        if isinstance(batch, pa.Table) and all(column.num_chunks == 1 for column in batch.columns):
+            (batch,) = batch.to_batches()
         passed = self._fits(batch) and self._passes(batch)
         rows = batch if passed else self._aligned(batch)
         self._begin, self.rows = self.numbered + self._at_once, None

@@ -131,12 +131,15 @@ def in_one_graph(graphs: Sequence[MatchGraph]) -> MatchGraph:
     return MatchGraph(whole[detected], np.concatenate(nodes), marks[order])
 
 
-def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: Smalls | None = None) -> MatchGraph:
+def consecutive_events(
+    first: int, ends: Bytes, labels: IntRows, kinds: Bytes | None = None, before: Smalls | None = None
+) -> MatchGraph:
     """Matches of consecutive events, one for each event that completes a match.
 
     ``ends`` has a bit for each event from position ``first`` on, the lowest first: whether a match ends there.
-    ``labels`` are the numbers of the label sets of a match's events, and ``before`` the number of the event before each
-    if that is not the previous one. In the graph each match has a chain of all its events but the last.
+    ``labels`` are the numbers of the label sets of a match's events, by the kind of event if ``kinds`` has that of
+    each: (events, kinds). ``before`` has the number of the event before each if that is not the previous one. In the
+    graph each match has a chain of all its events but the last.
     """
     last = len(labels) - 1
     rows = [np.flatnonzero(np.unpackbits(ends, bitorder="little"))]
@@ -144,7 +147,7 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: S
         rows.append(rows[-1] - 1 if before is None else before[rows[-1]].astype(np.int64))
     places = [first + row for row in reversed(rows)]
     matches = rows[0]
-    marked = [place for place, label in enumerate(labels) if label]
+    marked = [place for place, some in enumerate(labels) if some.any()]
     # One number for each event and place, in the order of the events.
     pairs = np.array([places[place] * len(labels) + place for place in marked], np.int64)
     pairs = pairs.reshape(len(marked), len(matches))
@@ -153,7 +156,7 @@ def consecutive_events(first: int, ends: Bytes, labels: Sequence[int], before: S
     marks = np.empty((1 + len(distinct), 2), np.int64)
     marks[0] = (-1, 0)
     marks[1:, layout.M_POSITION], place = np.divmod(distinct, len(labels))
-    marks[1:, layout.M_LABEL] = np.array(labels, np.int64)[place]
+    marks[1:, layout.M_LABEL] = labels[place, 0 if kinds is None else kinds[marks[1:, layout.M_POSITION] - first]]
 
     chain = [row for row, place in enumerate(marked) if place < last]
     nodes = nodes_after_bottom(len(matches) * len(chain))

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cerflow.base.array_types import IntRows
 from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards, joined_bits
 from cerflow.engine.tables.instructions import OPERATORS
+from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import CountWindow, Window
+from cerflow.logic.conditions.guards import TypeTest
 
 #: A row of `ScanArrays.links` without its steps.
 _Link = tuple[int, int, int, int]
@@ -44,16 +47,22 @@ class Contiguity:
 
     They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before. ``key`` is the
     number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match
-    the guards (see `cerflow.engine.scan.guards`) of which one must hold for its event, and ``labels`` the numbers of
-    the label sets. ``texts`` are the columns of text whose entries stand for values while rows are read.
+    the guards (see `cerflow.engine.scan.guards`) of which one must hold for its event, and ``labels`` by these guards
+    the numbers of the label sets: (steps, 256), or (steps, 1) if they do not depend on guards. ``texts`` are the
+    columns of text whose entries stand for values while rows are read.
     """
 
     length: int
     links: Sequence[Sequence[int]]
     key: int
     guards: Sequence[int]
-    labels: Sequence[int]
+    labels: IntRows
     texts: frozenset[int]
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the labels of an event depend on its guards."""
+        return int(self.labels.shape[1]) > 1
 
     @property
     def keyed(self) -> bool:
@@ -159,8 +168,8 @@ def code_of(output: Sequence[int], code: Sequence[Sequence[int]]) -> list[list[i
 
 def _whole(
     tables: TransducerTables, steps: Sequence[int], length: int, relevant: Guards | None
-) -> tuple[list[int], list[int]] | str:
-    """The guards and the label set of each step, if these alone decide; or else what else has to be looked at."""
+) -> tuple[list[int], IntRows] | str:
+    """The guards and the label sets of each step, if these alone decide; or else what else has to be looked at."""
     arrays = tables.arrays
     if relevant is None or not relevant.apart:
         return f"more than {layout.GUARDS} different conditions"
@@ -171,16 +180,28 @@ def _whole(
     window = tables.transducer.window
     if isinstance(window, CountWindow) and window.events < length:
         return "a window shorter than the match"
-    guards: list[int] = []
-    labels: list[int] = []
+    guards, labels = list[int](), np.zeros((length, ALL + 1), np.int64)
     for k in range(length):
         own = [move for move, step in zip(tables.moves.rows, steps) if step == 1 << k]
         made = arrays.transitions[[move.number for move in own]]
-        if len(np.unique(made[:, [engine_layout.T_SOURCE, engine_layout.T_LABEL]], axis=0)) != 1:
-            return "events whose labels depend on their types"
+        label = np.zeros(len(own), np.int64) if tables.detecting else made[:, engine_layout.T_LABEL]
+        if len(set(made[:, engine_layout.T_SOURCE].tolist())) != 1:
+            return "what comes next depends on the events before"
+        if len({*label.tolist()}) > 1 and not (label.all() and _have_types(tables, own)):
+            return "events whose labels depend on their values"
         guards.append(relevant.needing(move.needs for move in own))
-        labels.append(0 if tables.detecting else int(made[0, engine_layout.T_LABEL]))
-    return guards, labels
+        for move, number in zip(own, label.tolist()):
+            bits = relevant.needing([move.needs])
+            labels[k, [byte for byte in range(ALL + 1) if byte & bits]] = number
+        if len({*label.tolist()}) == 1:
+            labels[k] = label[0]
+    return guards, labels if (labels != labels[:, :1]).any() else labels[:, :1]
+
+
+def _have_types(tables: TransducerTables, moves: Sequence[Move]) -> bool:
+    """Whether each of some moves needs an event of another type, so that no event makes two of them."""
+    tests = [{test.type for n in move.needs if isinstance(test := tables.tests[n], TypeTest)} for move in moves]
+    return all(tests) and sum(map(len, tests)) == len(set().union(*tests))
 
 
 def _steps(tables: TransducerTables) -> list[int] | str:

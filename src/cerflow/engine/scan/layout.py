@@ -269,6 +269,7 @@ class ScanArrays(NamedTuple):
     runs: IntRows  # (states + 1, RUNS_WORDS), by state, and the matches that events from BEGUN on detect
     ends: Bytes  # (BLOCK,) by row of a block: whether a match of consecutive rows ends there
     hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
+    kinds: Bytes  # by row: its guards, if the labels of a match of consecutive events depend on them; else nothing
     step_guards: Ints  # by step of such a match, the guards of which one must hold; or for `flow` those of last events,
     # then those of each other event that all matches need
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets

@@ -35,8 +35,10 @@ def find_consecutive(
     if size > len(arrays.hits) or size > _COPIED:
         room.hold(hits=np.empty(max(size, _COPIED), np.uint8))
     arrays.guards[: layout.CARRIED] = 0
+    # These go with the matches.
+    if contiguity.told_apart:
+        room.hold(kinds=np.empty(count, np.uint8))
     if keyed:
-        # They go with the matches.
         room.hold(before=np.full(count, -1, np.int32))
         room.room_for_rows(count, "guards", "slot_of")
     control[layout.FOUND] = 0
@@ -50,7 +52,8 @@ def matches_found(room: ScanRoom, contiguity: Contiguity, count: int, first: int
     # Many bytes are not copied but given away.
     hits = arrays.hits[:size] if size > _COPIED else arrays.hits[:size].copy()
     before = arrays.before if contiguity.keyed else None
-    make = partial(consecutive_events, first, hits, contiguity.labels, before)
+    kinds = arrays.kinds if contiguity.told_apart else None
+    make = partial(consecutive_events, first, hits, contiguity.labels, kinds, before)
     found = room.control[layout.FOUND]
     return CountedMatches(found, make, single=True) if found else None
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow.base import arrow_columns, limits
 from cerflow.base.array_types import Bytes, IntRows, Ints
@@ -20,12 +22,30 @@ from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
 _UNKNOWN = -1
+#: Where kernels read the address of each array.
+_WORDS = {
+    "codes": layout.T_CODES,
+    "classes": layout.T_CLASSES,
+    "truth_values": layout.T_TRUTHS,
+    "guards": layout.T_GUARDS,
+    "singled": layout.T_SINGLED,
+    "slots": layout.T_SLOTS,
+    "places": layout.T_ENTRIES,
+    "kept": layout.T_KEPT,
+}
 #: The first numbers of entries and bytes, and the factor by which they grow.
 _ENTRIES, _BYTES, _LARGER = 256, 4096, 16
 
 
 class TextEntries:
     """The entries of one column; ``words`` is its row in `ScanArrays.texts`, which this keeps up to date."""
+
+    _codes: Ints
+    _classes: Ints
+    _guards: Bytes
+    _slots: IntRows
+    _places: IntRows
+    _kept: Bytes
 
     def __init__(
         self,
@@ -52,19 +72,15 @@ class TextEntries:
         self._left: list[int] = []
         self._dictionary: pa.Array | None = None
         self._bytes = _BYTES
-        self._singled: IntRows = np.zeros((0, 2), np.int64)
         self._begin(_ENTRIES)
 
     def fresh(self, words: Ints, strings: Strings) -> TextEntries:
         """The same entries for a recogniser with its own ``words``, a copy of these, and ``strings``."""
         other = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray):
-                setattr(other, name, value.copy())
         other._words, other._strings = words, strings
         other._left, other._texts = list(self._left), list(self._texts)
+        other._show(**{name: getattr(self, "_" + name).copy() for name in _WORDS if hasattr(self, "_" + name)})
         other.forget_codes()
-        other._show()
         return other
 
     # -- room ----------------------------------------------------------------------------------------------------
@@ -73,32 +89,25 @@ class TextEntries:
         """Begin again with null and these ``texts``, and room for this many entries."""
         words = self._words
         self._texts: list[str | None] = [None, *texts]
-        self._codes: Ints = np.full(entries, _UNKNOWN, np.int64)
-        self._codes[0] = NULL
-        self._classes: Ints = np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64)
+        codes = np.full(entries, _UNKNOWN, np.int64)
+        codes[0] = NULL
+        self._show(codes=codes, classes=np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64))
         words[layout.T_ROOM], words[layout.T_COUNT] = entries, len(self._texts)
         if self._guards_left is not None:
-            self._guards: Bytes = np.zeros(entries, np.uint8)
+            self._show(guards=np.zeros(entries, np.uint8))
             words[layout.T_SINGLES] = -1
         if words[layout.T_LAYOUT] >= layout.TEXT32:
-            self._slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
-            self._places = np.zeros((entries, 2), np.int64)
-            self._kept = np.zeros(self._bytes, np.uint8)
-            words[layout.T_MASK] = len(self._slots) - 1
+            slots = np.zeros((2 * entries, layout.SLOT_WORDS), np.int64)
+            self._show(slots=slots, places=np.zeros((entries, 2), np.int64), kept=np.zeros(self._bytes, np.uint8))
+            words[layout.T_MASK] = len(slots) - 1
             words[layout.T_USED], words[layout.T_LIMIT] = 0, self._bytes
-        self._show()
         self._judge()
 
-    def _show(self) -> None:
-        """Let kernels know where arrays are."""
-        words = self._words
-        words[layout.T_CODES], words[layout.T_CLASSES] = self._codes.ctypes.data, self._classes.ctypes.data
-        words[layout.T_TRUTHS] = self._truth_values.ctypes.data
-        if self._guards_left is not None:
-            words[layout.T_GUARDS], words[layout.T_SINGLED] = self._guards.ctypes.data, self._singled.ctypes.data
-        if words[layout.T_LAYOUT] >= layout.TEXT32:
-            words[layout.T_SLOTS], words[layout.T_ENTRIES] = self._slots.ctypes.data, self._places.ctypes.data
-            words[layout.T_KEPT] = self._kept.ctypes.data
+    def _show(self, **arrays: NDArray[Any]) -> None:
+        """Hold some arrays as attributes, and let kernels know where they are."""
+        for name, array in arrays.items():
+            setattr(self, "_" + name, array)
+            self._words[_WORDS[name]] = pa.py_buffer(array).address
 
     def grow(self) -> None:
         """Make room after all entries are known; they are entered again when they are read again."""
@@ -169,16 +178,13 @@ class TextEntries:
             if begin == 0:
                 self._single_out()
             if len(self._truth_values) < len(self._column.satisfied) * len(self._truths):
-                self._truth_values = np.array(
-                    [
-                        1 if true in satisfied else 0 if false in satisfied else NULL
-                        for satisfied in list(self._column.satisfied)
-                        for true, false in self._truths
-                    ],
-                    np.int64,
-                )
+                values = [
+                    1 if true in satisfied else 0 if false in satisfied else NULL
+                    for satisfied in list(self._column.satisfied)
+                    for true, false in self._truths
+                ]
+                self._show(truth_values=np.array(values, np.int64))
                 self._words[layout.T_WIDTH] = len(self._truths)
-                self._show()
 
     def _single_out(self) -> None:
         """Find the few texts that leave other guards possible than all others, if it is known that these are few."""
@@ -205,10 +211,8 @@ class TextEntries:
             apart = [(int.from_bytes(text.rjust(8, b"\0"), "little", signed=True) | len(text), w) for text, w in some]
         if len(apart) <= layout.SINGLES:
             # No index is -1, and no key.
-            self._singled = np.full((layout.SINGLES, 2), (-1, others), np.int64)
-            self._singled[: len(apart)] = np.array(apart, np.int64).reshape(-1, 2)
+            self._show(singled=np.array([*apart, *[(-1, others)] * (layout.SINGLES - len(apart))], np.int64))
             words[layout.T_SINGLES], words[layout.T_OTHERS] = len(apart), others
-            self._show()
 
     def _guards_of(self, texts: Sequence[str | None]) -> list[int]:
         """The guards that texts leave possible."""

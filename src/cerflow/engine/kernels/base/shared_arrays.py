@@ -57,11 +57,12 @@ class SharedArrays:
         at = _STARTS[name]
         for array, held, (dtype, axes) in zip(group, before, FIELDS[name].values()):
             if array is not held:
-                if array.dtype != dtype or array.ndim != axes or not array.flags.c_contiguous:
-                    raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {array.shape}, {array.strides}")
+                shape, flags = array.shape, array.flags
+                if array.dtype != dtype or len(shape) != axes or not flags.c_contiguous:
+                    raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {shape}, {array.strides}")
                 # NumPy itself takes six times as long to tell the address.
-                self._words[at], self._words[at + 1] = pa.py_buffer(array).address, array.shape[0]
-                self._words[at + 2] = array.shape[1] if axes == 2 else 1
+                self._words[at], self._words[at + 1] = pa.py_buffer(array).address, shape[0]
+                self._words[at + 2] = shape[1] if axes == 2 else 1
             at += WORDS
         self._held[name] = group
 

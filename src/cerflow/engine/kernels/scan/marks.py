@@ -13,6 +13,9 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.texts import entry_of, short_entry
 from cerflow.engine.scan import layout
 
+#: The room of dictionaries whose indices are bytes, none of which is that of -1.
+_BYTES = 255
+
 
 @part
 def mark(s, begin, count, out, wanted):
@@ -138,7 +141,11 @@ def _by_single(s, t, begin, count, out):
     for start in range(0, count, layout.STRETCH):
         size = min(count - start, layout.STRETCH)
         if kind in (layout.INT32, layout.UINT32):
-            _compare32(texts, t, data + 4 * (at + start), size, left, out + start)
+            indices = data + 4 * (at + start)
+            if texts[t, layout.T_ROOM] <= _BYTES and _as_bytes(indices, size, keys):
+                _compare8(texts, t, keys, size, left, out + start)
+            else:
+                _compare32(texts, t, indices, size, left, out + start)
         elif kind == layout.INT8:
             _compare8(texts, t, data + at + start, size, left, out + start)
         elif v.load_int(data, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
@@ -150,6 +157,18 @@ def _by_single(s, t, begin, count, out):
             if reason != layout.SCANNED:
                 return reason
     return layout.SCANNED
+
+
+@part
+def _as_bytes(indices, count, out):
+    """Write indices of 32 bits as bytes, of which more are compared at once; returns whether none is larger."""
+    seen = np.int32(0)
+    # The compiler makes vectors of this loop.
+    for k in range(count):
+        index = np.int32(v.load_int(indices, k))
+        seen |= index
+        v.store_byte(out, k, np.int64(index))
+    return np.uint32(seen) < np.uint32(256)
 
 
 @part

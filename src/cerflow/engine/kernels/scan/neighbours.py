@@ -41,6 +41,7 @@ def find_rows(address, batch, count, key, begun):
         reason = mark_block(s, begin, size, guards, np.int64(0), True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
+        _keep_kinds(s, guards, begin, size)
         for step in range(steps):
             _step(guards + step + 1 - steps, ends, size, s.step_guards[step], step == 0)
         control[layout.TEXT] = layout.NO_KEYS
@@ -51,6 +52,14 @@ def find_rows(address, batch, count, key, begun):
             v.store_word(before, k >> 3, v.load_word(before + size + k, 0))
         control[layout.ROW] = begin + size
     return layout.SCANNED
+
+
+@inlined
+def _keep_kinds(s, guards, begin, count):
+    """Keep the ``guards`` of ``count`` rows if labels depend on them."""
+    kinds = v.start_of(s.kinds) + begin
+    for k in range(count if s.kinds.shape[0] > 0 else 0):
+        v.store_byte(kinds, k, v.load_byte(guards, k))
 
 
 @part
@@ -122,6 +131,7 @@ def _find_by_key(s, key, begun, count, address):
         reason = mark_block(s, begin, size, guards, np.int64(0), True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, begin, count)
+        _keep_kinds(s, guards, begin, size)
         # If it stops from here on, keys get new numbers, so all rows are read again.
         control[layout.ROW] = 0
         if not number_keys(s, begin, size, key, chosen, last if begun else 0):
