@@ -12,7 +12,17 @@ from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.values import load_byte, load_word, locate, scan_at, start_of, store_byte, store_word
+from cerflow.engine.kernels.scan.values import (
+    load_byte,
+    load_int,
+    load_word,
+    locate,
+    scan_at,
+    start_of,
+    store_byte,
+    store_int,
+    store_word,
+)
 from cerflow.engine.layout import NO_BOUND
 from cerflow.engine.scan import layout
 
@@ -143,7 +153,11 @@ def _lead_back(s, count, key, ends, guards, useful, address):
         for n in range(s.bit_leads[bit], s.bit_leads[bit + 1]):
             last |= s.leads[n, layout.LEADS_FINAL] << bit
     flows, edges, width = start_of(s.flows), start_of(s.edges), s.flows.shape[1]
+    numbers, kills, cell_rows = start_of(s.slot_of), start_of(s.kills), start_of(s.cells)
+    limit = control[layout.LIMIT]
+    relevant = kept = np.int64(0)
     # By key: whether it has cells, and the states that the row behind has ended if it does nothing else.
+    groups = start_of(s.groups)
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_STEPS] = s.groups[g, layout.G_ROWS] = 0
     k = np.int64(count)
@@ -152,43 +166,48 @@ def _lead_back(s, count, key, ends, guards, useful, address):
         dead = key == layout.NO_KEYS and not waits and s.groups[1, layout.G_ROWS] == s.kills[0]
         if dead and k & 7 == 7 and load_word(useful, k >> 3) == 0:
             k -= 7
-            control[layout.RELEVANT] += 8
+            relevant += 8
             continue
-        g, found = np.int64(s.slot_of[k]), np.int64(0)
+        g, found = load_int(numbers, k), np.int64(0)
+        group = groups + 4 * layout.GROUP_WORDS * g
         allowed = load_byte(useful, k) if g > 0 else np.int64(0)
-        killed = s.kills[load_byte(guards, k)]
-        control[layout.RELEVANT] += g > 0
-        if allowed == 0 and s.groups[g, layout.G_ROWS] == killed and not waits:
+        killed = load_word(kills, load_byte(guards, k))
+        relevant += g > 0
+        if allowed == 0 and load_int(group, layout.G_ROWS) == killed and not waits:
             store_byte(useful, k, 0)
             continue
         measure = leads.window_measure(s, k, times)
         if allowed & last != 0:
-            control[layout.LIMIT] = leads.window_bound(s, k, times)
-        if g > 0 and measure > control[layout.LIMIT] and allowed | killed != 0:
-            s.groups[g, layout.G_ROWS] = killed if allowed == 0 else 0
-            known, cells = s.groups[g, layout.G_STEPS] == 1, flows + 8 * width * g
+            limit = leads.window_bound(s, k, times)
+        if g > 0 and measure > limit and allowed | killed != 0:
+            store_int(group, layout.G_ROWS, killed if allowed == 0 else np.int64(0))
+            known, cells = load_int(group, layout.G_STEPS) == 1, flows + 8 * width * g
             of = cells if known else edges
             if killed != 0:
                 # Row 0 keeps what is behind the event.
                 for c in range(width):
-                    store_word(flows, c, load_word(of, c))
-                    store_word(cells, c, load_word(of, c))
+                    word = load_word(of, c)
+                    store_word(flows, c, word)
+                    ended = killed >> load_word(cell_rows, layout.CELL_WORDS * c + layout.CELL_STATE) & 1
+                    store_word(cells, c, np.int64(NOWHERE) if ended else word)
                 of, known = flows, True
-                _leave_back(s, cells, killed, k, address)
-            found, changed = lead_back(s, of, cells, known, True, k, allowed, measure, control[layout.LIMIT], address)
-            s.groups[g, layout.G_STEPS] = np.int64(known or changed)
-            control[layout.KEPT] += found != 0
+                if waits:
+                    _leave_back(s, cells, killed, k, address)
+            found, changed = lead_back(s, of, cells, known, True, k, allowed, measure, limit, address)
+            store_int(group, layout.G_STEPS, np.int64(known or changed))
+            kept += found != 0
         store_byte(useful, k, found)
+    control[layout.LIMIT], control[layout.RELEVANT], control[layout.KEPT] = limit, relevant, kept
 
 
 @part
 def _leave_back(s, cells, killed, row, address):
-    """Let runs in the states ``killed`` by a row be of use before it only if they have met their deadline by then."""
+    """Let runs in the states ``killed`` by a row be of use before it if they have met their deadline by then."""
     for c in range(s.cells.shape[0]):
         q = s.cells[c, layout.CELL_STATE]
-        if killed >> q & 1:
-            met = s.places[q, layout.PLACE_MET]
-            limit = np.int64(NO_BOUND) if met >= 0 else np.int64(NOWHERE)
+        met = s.places[q, layout.PLACE_MET]
+        if killed >> q & 1 and met >= 0:
+            limit = np.int64(NO_BOUND)
             if c == met:
                 limit = max(value_at(s, s.places[q, layout.PLACE_MET_LIMIT], row, address), limit)
             store_word(cells, c, limit)
@@ -202,31 +221,34 @@ def _lead_on(s, count, states, waits, guards, useful, address):
     open.
     """
     times, begun = leads.window_words(s), leads.window_value(s, leads.MEASURE, 0)
-    flows, width = start_of(s.flows), s.flows.shape[1]
+    flows, width, groups, numbers = start_of(s.flows), s.flows.shape[1], start_of(s.groups), start_of(s.slot_of)
+    kills, masks, cell_rows = start_of(s.kills), start_of(s.masks), start_of(s.cells)
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_STEPS] = 0
     for k in range(count):
-        g, own = np.int64(s.slot_of[k]), load_byte(guards, k)
-        killed = s.kills[own]
-        if g == 0 or np.int64(s.masks[own]) | killed == 0:
+        g, own = load_int(numbers, k), load_byte(guards, k)
+        killed, group = load_word(kills, own), groups + 4 * layout.GROUP_WORDS * g
+        if g == 0 or load_byte(masks, own) | killed == 0:
             continue
         cells = flows + 8 * width * g
-        if s.groups[g, layout.G_STEPS] == 0:
-            s.groups[g, layout.G_STEPS] = 1
+        if load_int(group, layout.G_STEPS) == 0:
+            store_int(group, layout.G_STEPS, np.int64(1))
             begin_runs(s, cells, np.int64(0), begun, states, address)
-        of, near, moves = cells, _is_open(s, cells, k, address), load_byte(useful, k)
+        of, moves = cells, load_byte(useful, k)
+        near = waits and _is_open(s, cells, k, address)
         if killed != 0:
             of = flows
             for c in range(width):
-                store_word(flows, c, load_word(cells, c))
-                if killed >> s.cells[c, layout.CELL_STATE] & 1:
-                    store_word(cells, c, np.int64(NO_BOUND))
+                word = load_word(cells, c)
+                store_word(flows, c, word)
+                ended = killed >> load_word(cell_rows, layout.CELL_WORDS * c + layout.CELL_STATE) & 1
+                store_word(cells, c, np.int64(NO_BOUND) if ended else word)
         bound, measure = leads.window_bound(s, k, times), leads.window_measure(s, k, times)
         if waits:
             # A row that is kept makes all of its moves, also those that later events will end.
             found = lead_on(s, of, start_of(s.edges), k, moves, measure, bound, address)
             found |= layout.WAITS if near else 0
-            moves = np.int64(s.masks[own]) if found != 0 else np.int64(0)
+            moves = load_byte(masks, own) if found != 0 else np.int64(0)
             lead_on(s, of, cells, k, moves, measure, bound, address)
         else:
             found = lead_on(s, of, cells, k, moves, measure, bound, address)

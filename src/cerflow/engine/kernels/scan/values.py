@@ -64,7 +64,7 @@ def _writer(bits):
     return store
 
 
-store_word, store_byte = _writer(64), _writer(8)
+store_word, store_int, store_byte = (_writer(bits) for bits in (64, 32, 8))
 
 
 def _zeros(instruction):
