@@ -188,7 +188,8 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
     ("formula", "expected"),
     [
         ("A : B : C", (3, 0)),
-        ("(A OR B) AS x : C : (A OR C) AS y", "next"),
+        ("(A OR B) AS x : C : (A OR C) AS y", (3, 0)),
+        ("(A AS x OR EVENT AS y) : C", "next"),
         ("(A AS x : B AS y : C AS z) FILTER x.v < y.v AND y.w > z.w AND x.v > z.v", (3, 3)),
         ("(A AS x : B AS y) FILTER x.v < y.v PARTITION BY k", (2, 1)),
         ("(A AS x : B AS y) FILTER x.k = y.k", (2, 1)),

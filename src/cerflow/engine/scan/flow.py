@@ -54,7 +54,7 @@ class Flow:
 
     @property
     def rests(self) -> bool:
-        """Whether the kernel itself leaves rows as they are where that pays; else the first rows tell too little."""
+        """Whether the rows of a large batch tell its kernel itself where to leave rows as they are."""
         return self.by_key is None and (self.window is not None or not self.keyed)
 
     @property

@@ -29,8 +29,9 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Narrowing by key pays if it rules out this share of the relevant rows, and twice `limits.NARROWED_ROWS` more.
-_LOST = 1 / 6
+#: Narrowing pays if it keeps at most one row in so many, or rules out this share of the relevant rows and twice
+#: `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
+_FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
@@ -226,7 +227,7 @@ class BatchScan:
             if 4 * control[layout.OVERLAP] > count >= self.rows_at_once:
                 # Rows that later batches may need do not show that most rows matter.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
-            elif not through.rests:
+            elif count < _LARGE or not through.rests:
                 self._rest_if_vain(count, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
@@ -305,7 +306,9 @@ class BatchScan:
 
     def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
         """Have the next batches read whole if narrowing one of this size kept most relevant rows."""
-        if relevant - kept >= _LOST * relevant + 2 * limits.NARROWED_ROWS:
+        by_key = self._through is None or self._through.tells_keys
+        least = relevant * (_LOST_BY_KEY if by_key else _LOST) + 2 * limits.NARROWED_ROWS
+        if relevant - kept >= least or (not by_key and _FEW * kept <= rows):
             self._pause = limits.NARROWING_PAUSE
             return
         self._whole, self._alike = max(0, self._pause - 1), _ALIKE * rows
