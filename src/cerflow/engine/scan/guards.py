@@ -6,7 +6,7 @@ possible, and the guards of an event are those that all its texts leave possible
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain, product
@@ -60,15 +60,19 @@ class Guards:
             index.setdefault(min(needed, default=None), []).append((needed, not_held & decided, bit))
         return index
 
-    def decided(self, tests: Iterable[int]) -> list[list[int]]:
-        """Rows of `ScanArrays.decided`: the guards that a test leaves possible where it holds and where it fails."""
-        rows = []
-        for test in tests:
+    def decided(self, tests: Mapping[int, Sequence[int]]) -> list[list[int]]:
+        """Rows of `ScanArrays.decided`: the guards that a test leaves possible where it holds and where it fails.
+
+        ``tests`` are rows of `ScanArrays.tests`; of equal ones only one is asked.
+        """
+        rows = dict[tuple[int, ...], list[int]]()
+        for test, row in tests.items():
             own = frozenset({test})
             # There may be many tests, so what is found of each is not kept.
             index = self._by_test(own)
-            rows.append([test, _open(index, own), _open(index, frozenset())])
-        return [row for row in rows if row[1] & row[2] != ALL]
+            first = rows.setdefault(tuple(row), [test, ALL, ALL])
+            first[1:] = first[1] & _open(index, own), first[2] & _open(index, frozenset())
+        return [row for row in rows.values() if row[1] & row[2] != ALL]
 
     def needing(self, tests: Iterable[frozenset[int]]) -> int:
         """The bits of the guards that need some tests to hold, and no others."""

@@ -159,7 +159,7 @@ def _decide(s, n, begin, size, guards):
         data = v.words_at_once(s.columns, what)
     less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
     floating = kind == layout.COMPARE_FLOAT
-    if data != 0 and 4 * _marked_rows(guards, size) > size:
+    if data != 0 and 32 * _marked_rows(guards, size) > size:
         # Without branches the loops are vectors of instructions.
         changed = held ^ failed
         for k in range(size if floating else 0):
