@@ -34,8 +34,8 @@ from cerflow.logic.analysis.scopes import labels_of
 EXACT = 2.0**53
 #: The greatest number of numbers in the values of all sets on the frontier of a sliding window.
 _FRONTIER = 8
-#: One detection in so many is tried before all.
-_FIRST_TRIED = 16
+#: The shares of the detections after which a plain walk is compared with what it may take.
+_TRIED = (16, 8, 4, 2, 1)
 
 
 class Values:
@@ -140,11 +140,11 @@ class Folding:
         least = limits.COUNTED_PAIRS if self._operation == COUNT else limits.FOLDED_PAIRS
         if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
             return 0
-        visits, done = self._fold.visits, 0
+        visits, done, most = self._fold.visits, 0, limits.FOLD_VISITS * (top + len(found))
         # The first detections tell soon whether all take too long.
-        for share in (_FIRST_TRIED, 1):
+        for share in _TRIED:
             end = len(found) // share
-            visits[1] = limits.FOLD_VISITS * (top + len(found)) // max(1, share // 2)
+            visits[1] = most if share == 1 else 3 * most // (2 * share)
             if (done := self.fold(done, found[done:end])) < end:
                 break
         if done == len(found):
@@ -153,7 +153,9 @@ class Folding:
         del self._fold
         sets = _FRONTIER // self.width
         starts = np.zeros(marks, np.int32), np.empty(marks, np.int64)
-        state = self._room(top), self._room(sets, marks + 1), self._room(top), self._room(top, sets), self._room(1)[0]
+        # All of it is written before it is read.
+        sizes = (top,), (sets, marks + 1), (top,), (top, sets), ()
+        state: Any = [np.empty((*size, self.width), self._units.dtype) for size in sizes]
         progress = np.empty(sets, np.int32), np.zeros(PROGRESS_WORDS, np.int64)
         sliding = SlidingFold(*self._graph, self._operation, self._units, self.weights, *starts, *state, *progress)
         return self._run(table.slide_counts if self._operation == COUNT else table.slide_values, sliding, 0, found)

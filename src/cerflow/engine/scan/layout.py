@@ -67,7 +67,7 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     UNJUDGED,  # whether a program has asked about a text of column TEXT that is not known yet: its class, or no room
     SLOTS,  # the rows of `flows` that `flow` uses, a power of two
     FILTERED,  # the rows of a window from which on `flow` rules out keys first
-    SETTLED,  # the first row whose window goes on behind that where `flow` began backwards
+    SETTLED,  # the first row whose window goes on behind that where `flow` began backwards, if these tell too little
     SAMPLED,  # RELEVANT and KEPT where the rows before that begin, which tell whether to go on (-1: not there yet)
     SAMPLE_KEPT,
     RESTS,  # where to go on (one more row than there are: it has not rested)

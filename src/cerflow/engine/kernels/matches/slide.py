@@ -16,7 +16,7 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.matches.semiring import add, add_behind, add_product, is_nothing, put, row_of
+from cerflow.engine.kernels.matches.semiring import COUNT, add, add_behind, add_product, is_nothing, put, row_of
 
 #: How often a node may be visited, on average.
 WORK = 64
@@ -161,68 +161,75 @@ def _old_set(f, root, bound, rows):
     return sets if _note_old_set(f, root, bound, f.later[sets]) else np.int64(-1)
 
 
-@kernel
-def slide_values(detections, found, *given):
+def _slide(counts):
     """The value of the matches of each detection in ``found``, with a `SlidingFold`; bounds must not decrease.
 
     Returns the first detection without a value: the digits do not suffice, the frontier is too large, or pivots move so
     often that `cerflow.engine.kernels.matches.fold.fold_values` is faster.
+
+    It ``counts``, or combines other values.
     """
-    f = SlidingFold(*given)
-    operation = f.operation
-    units, progress = f.units, f.progress
-    for d in range(detections.shape[0]):
-        bound = detections[d, layout.D_BOUND]
-        root = detections[d, layout.D_ROOT]
-        last = f.weights[row_of(detections[d, layout.D_MARK], operation)]
-        if root == layout.BOTTOM:
-            put(found[d], last)
-            continue
-        if not _move_window(f, root, bound):
-            return d
-        pivot, cut = progress[G_PIVOT], progress[G_CUT]
-        for n in range(progress[G_DONE], root + 1):
-            row = n - pivot
-            put(f.fresh[row], units[0])
-            for s in range(progress[G_SETS]):
-                put(f.through[row, s], units[0])
-            if f.nodes[n, layout.W_MEASURE] <= bound:
+
+    def run(detections, found, *given):
+        f = SlidingFold(*given)
+        operation = COUNT if counts else f.operation
+        units, progress = f.units, f.progress
+        for d in range(detections.shape[0]):
+            bound = detections[d, layout.D_BOUND]
+            root = detections[d, layout.D_ROOT]
+            last = f.weights[row_of(detections[d, layout.D_MARK], operation)]
+            if root == layout.BOTTOM:
+                put(found[d], last)
                 continue
-            if f.small[n, layout.I_CHILD] < 0:
+            if not _move_window(f, root, bound):
                 return d
-            if f.small[n, layout.I_CHILD] == layout.BOTTOM:
-                progress[G_EARLIEST] = min(progress[G_EARLIEST], f.nodes[n, layout.W_MEASURE])
-            for field in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT):
-                below = f.small[n, field]
-                # The event of the node is in front of its child only.
-                own = f.weights[row_of(f.small[n, layout.I_MARK], operation)] if field == layout.I_CHILD else units[1]
-                fits = True
-                if below == layout.BOTTOM:
-                    fits = add(operation, f.fresh[row], own)
-                elif below >= pivot:
-                    fits = add_behind(operation, f.fresh[row], own, f.fresh[below - pivot])
-                    for s in range(progress[G_SETS]):
-                        fits = add_behind(operation, f.through[row, s], own, f.through[below - pivot, s]) and fits
-                elif below > layout.BOTTOM and f.nodes[below, layout.W_MEASURE] > bound:
-                    at = _old_set(f, below, bound, row + 1)
-                    fits = at >= 0 and add(operation, f.through[row, at], own)
-                if not fits:
+            pivot, cut = progress[G_PIVOT], progress[G_CUT]
+            for n in range(progress[G_DONE], root + 1):
+                row = n - pivot
+                put(f.fresh[row], units[0])
+                for s in range(progress[G_SETS]):
+                    put(f.through[row, s], units[0])
+                if f.nodes[n, layout.W_MEASURE] <= bound:
+                    continue
+                if f.small[n, layout.I_CHILD] < 0:
                     return d
-        progress[G_DONE] = max(progress[G_DONE], root + 1)
-        if root < pivot:
-            at = _old_set(f, root, bound, progress[G_DONE] - pivot)
-            if at < 0:
-                return d
-            put(f.value, f.later[at, cut])
-        else:
-            put(f.value, f.fresh[root - pivot])
-            for s in range(progress[G_SETS]):
-                if not add_product(operation, f.value, f.through[root - pivot, s], f.later[s, cut]):
+                if f.small[n, layout.I_CHILD] == layout.BOTTOM:
+                    progress[G_EARLIEST] = min(progress[G_EARLIEST], f.nodes[n, layout.W_MEASURE])
+                for field in (layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT):
+                    below = f.small[n, field]
+                    # The event of the node is in front of its child only.
+                    own = (
+                        f.weights[row_of(f.small[n, layout.I_MARK], operation)] if field == layout.I_CHILD else units[1]
+                    )
+                    fits = True
+                    if below == layout.BOTTOM:
+                        fits = add(operation, f.fresh[row], own)
+                    elif below >= pivot:
+                        fits = add_behind(operation, f.fresh[row], own, f.fresh[below - pivot])
+                        for s in range(progress[G_SETS]):
+                            fits = add_behind(operation, f.through[row, s], own, f.through[below - pivot, s]) and fits
+                    elif below > layout.BOTTOM and f.nodes[below, layout.W_MEASURE] > bound:
+                        at = _old_set(f, below, bound, row + 1)
+                        fits = at >= 0 and add(operation, f.through[row, at], own)
+                    if not fits:
+                        return d
+            progress[G_DONE] = max(progress[G_DONE], root + 1)
+            if root < pivot:
+                at = _old_set(f, root, bound, progress[G_DONE] - pivot)
+                if at < 0:
                     return d
-        put(found[d], units[0])
-        add_behind(operation, found[d], last, f.value)
-    return detections.shape[0]
+                put(f.value, f.later[at, cut])
+            else:
+                put(f.value, f.fresh[root - pivot])
+                for s in range(progress[G_SETS]):
+                    if not add_product(operation, f.value, f.through[root - pivot, s], f.later[s, cut]):
+                        return d
+            put(found[d], units[0])
+            add_behind(operation, found[d], last, f.value)
+        return detections.shape[0]
+
+    run.__qualname__ = run.__name__ = "slide_counts" if counts else "slide_values"
+    return kernel(run)
 
 
-#: The same for the numbers of `COUNT`.
-slide_counts = slide_values
+slide_counts, slide_values = _slide(True), _slide(False)

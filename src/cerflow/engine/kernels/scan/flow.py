@@ -202,6 +202,9 @@ def begin_flow(s, count, ends, address):
     control[layout.LIMIT], control[layout.EDGE] = edge, leads.begin_cells(s, count, edge, address)
     control[layout.SETTLED] = leads.first_behind(s, MEASURE, count, edge)
     control[layout.OVERLAP] = count - control[layout.SETTLED]
+    if s.keyed.shape[0] == 0 and 2 * control[layout.OVERLAP] > count:
+        # Too little of the batch is before that.
+        control[layout.SETTLED] = count
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     control[layout.TURN], control[layout.TURNED] = window_value(s, BOUND, count - 1), count
