@@ -34,8 +34,6 @@ from cerflow.logic.analysis.scopes import labels_of
 EXACT = 2.0**53
 #: The greatest number of numbers in the values of all sets on the frontier of a sliding window.
 _FRONTIER = 8
-#: The shares of the detections after which a plain walk is compared with what it may take.
-_TRIED = (16, 8, 4, 2, 1)
 
 
 class Values:
@@ -103,7 +101,7 @@ class Folding:
         top = len(self._part.graph.nodes)
         values, low = self._room(top), np.full(top, np.iinfo(np.int64).min)
         own = self._operation, self._units, self.weights, values, low
-        return PlainFold(*self._graph, *own, np.empty(3 * top + 4, np.int32), np.array([0, MOST]))
+        return PlainFold(*self._graph, *own, np.empty(3 * top + 4, np.int32), np.array([MOST, 0]))
 
     @property
     def values(self) -> NDArray[Any]:
@@ -140,15 +138,12 @@ class Folding:
         least = limits.COUNTED_PAIRS if self._operation == COUNT else limits.FOLDED_PAIRS
         if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
             return 0
-        visits, done, most = self._fold.visits, 0, limits.FOLD_VISITS * (top + len(found))
+        most = int(limits.FOLD_VISITS * (top + len(found)))
         # The first detections tell soon whether all take too long.
-        for share in _TRIED:
-            end = len(found) // share
-            visits[1] = most if share == 1 else 3 * most // (2 * share)
-            if (done := self.fold(done, found[done:end])) < end:
-                break
+        self._fold.credit[:] = most // 8, most // len(found)
+        done = self.fold(0, found)
+        self._fold.credit[:] = MOST, 0
         if done == len(found):
-            visits[1] = MOST
             return done
         del self._fold
         sets = _FRONTIER // self.width
@@ -157,7 +152,8 @@ class Folding:
         sizes = (top,), (sets, marks + 1), (top,), (top, sets), ()
         state: Any = [np.empty((*size, self.width), self._units.dtype) for size in sizes]
         progress = np.empty(sets, np.int32), np.zeros(PROGRESS_WORDS, np.int64)
-        sliding = SlidingFold(*self._graph, self._operation, self._units, self.weights, *starts, *state, *progress)
+        given = self._operation, self._units, self.weights, *starts, *state, *progress
+        sliding = SlidingFold(*self._graph, *given)
         return self._run(table.slide_counts if self._operation == COUNT else table.slide_values, sliding, 0, found)
 
     def _run(self, kernel: Any, state: PlainFold | SlidingFold, first: int, found: NDArray[Any]) -> int:

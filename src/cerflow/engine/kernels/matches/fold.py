@@ -13,8 +13,8 @@ class PlainFold(NamedTuple):
     """A graph, an operation of `cerflow.engine.kernels.matches.semiring`, and the value of each set.
 
     ``units`` are the values of no complex event and of the one without events, ``weights`` those of marks (`COUNT` does
-    without them). ``low`` is the earliest start below each node, less than every bound at first. ``visits`` has the
-    number of nodes visited so far, and the number after which no further detection is looked at.
+    without them). ``low`` is the earliest start below each node, less than every bound at first. ``credit`` has the
+    number of nodes that may still be visited, and how many each detection adds; without any left, none is looked at.
     """
 
     nodes: Any
@@ -25,7 +25,7 @@ class PlainFold(NamedTuple):
     values: Any  # (nodes, width)
     low: Any  # int64 (nodes,)
     stack: Any  # int32, three per node and four more
-    visits: Any  # int64 (2,)
+    credit: Any  # int64 (2,)
 
 
 def _fold(counts):
@@ -42,7 +42,7 @@ def _fold(counts):
         operation = COUNT if counts else f.operation
         nodes, small, stack, low = f.nodes, f.small, f.stack, f.low
         for d in range(detections.shape[0]):
-            if f.visits[0] >= f.visits[1]:
+            if f.credit[0] <= 0:
                 return d
             visited = 0
             bound = detections[d, D_BOUND]
@@ -90,7 +90,7 @@ def _fold(counts):
                         fits = add(operation, value, f.values[beside]) and fits
                 if not fits:
                     return d
-            f.visits[0] += visited
+            f.credit[0] += f.credit[1] - visited
             put(found[d], f.units[0])
             add_behind(operation, found[d], f.weights[row_of(detections[d, D_MARK], operation)], f.values[root])
         return detections.shape[0]

@@ -27,7 +27,7 @@ _FILTER = 16
 _LONG = 1 << 16
 #: Rows with guards that tell whether a pass pays: where it rules out less than these shares of them, backwards,
 #: forwards, and by key, where the automaton takes longer for an event, it rests for as many rows, then twice as many.
-_TOLD, _REST = 2048, 8 * layout.BLOCK
+_TOLD, _REST = 1024, 16 * layout.BLOCK
 _BACK, _ON, _BY_KEY = 0.25, 0.5, 1 / 6
 
 
