@@ -14,7 +14,7 @@ from cerflow.engine.kernels.table import all_valid
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, column_row, layout_of, layout_of_text
-from cerflow.engine.scan.first_arrays import no_arrays
+from cerflow.engine.scan.first_arrays import no_arrays, no_words
 
 
 class BatchCheck:
@@ -27,7 +27,7 @@ class BatchCheck:
             columns=np.array([column for _, column in rows], np.int64),
             tests=np.array([test for test, _ in rows], np.int64),
         )
-        self._shared = SharedArrays()
+        self._shared = SharedArrays(no_words())
         self._shared.hold(self._arrays)
         self._row = Row(all_valid, self._shared.address)
         self._timed, self._floating = timed, floating

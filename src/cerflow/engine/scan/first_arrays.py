@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import accumulate
 
 import numpy as np
 
 from cerflow.base.array_types import IntRows, Ints, array_types
+from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.table import compute
 from cerflow.engine.layout import PROGRAM
 from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
@@ -26,9 +28,18 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 _FIXES = 1 << 13
 
 
+@cache
 def no_arrays() -> ScanArrays:
     """Arrays without anything in them."""
     return ScanArrays(**{name: np.zeros((0,) * axes, dtype) for name, (dtype, axes) in array_types(ScanArrays).items()})
+
+
+@cache
+def no_words() -> SharedArrays:
+    """The words for these."""
+    shared = SharedArrays()
+    shared.hold(no_arrays())
+    return shared
 
 
 def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows, decisions: Decisions) -> ScanArrays:

@@ -51,17 +51,21 @@ def int_rows(values: object, width: int) -> IntRows:
 class ScanRoom:
     """The ``arrays`` of a scan, those of the ``events`` that it finds, and the entries of its columns of ``texts``.
 
-    ``events_for`` makes arrays for a number of events.
+    ``events_for`` makes arrays for a number of events. Most ``arrays`` are those of a room ``like`` this, if given.
     """
 
     def __init__(
-        self, arrays: ScanArrays, texts: Sequence[TextEntries], events_for: Callable[[int], EventArrays]
+        self,
+        arrays: ScanArrays,
+        texts: Sequence[TextEntries],
+        events_for: Callable[[int], EventArrays],
+        like: ScanRoom | None = None,
     ) -> None:
         self.arrays = arrays
         self.texts = texts
         self.events = events_for(_EVENTS)
         self._events_for = events_for
-        self.shared = SharedArrays()
+        self.shared: SharedArrays = SharedArrays(None if like is None else like.shared)
         self.shared.hold(self.events)
         self.shared.hold(arrays)
         control: Any = arrays.control

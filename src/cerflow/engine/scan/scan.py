@@ -128,7 +128,7 @@ class BatchScan:
         changed = {name: getattr(self.room.arrays, name).copy() for name in _CHANGED}
         arrays = self.room.arrays._replace(**changed)
         texts = [text.fresh(own, tables.strings) for text, own in zip(self.room.texts, arrays.texts)]
-        other._share(ScanRoom(arrays, texts, other._events_for()))
+        other._share(ScanRoom(arrays, texts, other._events_for(), self.room))
         return other
 
     def _share(self, room: ScanRoom) -> None:

@@ -49,7 +49,7 @@ class Memory:
         self._handed_out: Ints | None = None
         for option, kernel in _BY_ADDRESS.items():
             tables.arrays.options[option] = kernel.address
-        self._shared = SharedArrays()
+        self._shared = SharedArrays(tables.shared)
         self._row = Row(kernels.advance, self._shared.address)
         self._words, self._step = self._row.words, self._row.call
         #: The same for one event, which releasing Python's lock would double.

@@ -25,6 +25,7 @@ from cerflow.engine import layout
 from cerflow.engine.evaluate.binding import bind, readable
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.evaluate.string_codes import Strings
+from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.layout import TableArrays
 from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.indexes import Indexes
@@ -125,6 +126,9 @@ class TransducerTables:
         #: The strings of the query itself; they come first and always stay.
         self.own_strings = len(self.strings)
         self._start_signatures()
+        #: The words for these arrays, which recognisers begin with.
+        self.shared = SharedArrays()
+        self.shared.hold(self.arrays)
 
     def fresh(self) -> TransducerTables:
         """The same tables with their own strings and signatures; not for programs with predicates."""

@@ -36,14 +36,14 @@ _PATIENCE = 16
 
 
 class SharedArrays:
-    """The words for the arrays of one recogniser, at ``address``."""
+    """The words for the arrays of one recogniser, at ``address``; at first they are those of another one, if given."""
 
-    def __init__(self) -> None:
-        words: Any = np.zeros(_END + WORDS * _MORE, np.int64)
-        self.address = int(words.ctypes.data)
-        self._words = memoryview(words)
+    def __init__(self, like: SharedArrays | None = None) -> None:
+        own: Any = np.zeros(_END + WORDS * _MORE, np.int64) if like is None else np.array(like._words)
+        self.address = int(own.ctypes.data)
+        self._words: memoryview = memoryview(own)
         self.allow(WITHOUT_END)
-        self._held: dict[str, Any] = {}
+        self._held: dict[str, Any] = {} if like is None else {**like._held}
 
     def allow(self, work: int) -> None:
         """Set how much work calls may do; a negative number, also from another thread, soon ends the running call."""
