@@ -139,8 +139,8 @@ class Folding:
         if len(found) * top <= least or dtype.hasobject or (np.diff(bounds) < 0).any():
             return 0
         most = int(limits.FOLD_VISITS * (top + len(found)))
-        # The first detections tell soon whether all take too long.
-        self._fold.credit[:] = most // 8, most // len(found)
+        # The first detections may visit all nodes; then each tells whether all take too long.
+        self._fold.credit[:] = 3 * most // 8, 5 * most // (8 * len(found))
         done = self.fold(0, found)
         self._fold.credit[:] = MOST, 0
         if done == len(found):

@@ -31,6 +31,8 @@ _BY_ADDRESS = {
     layout.O_LET_GO: kernels.let_go,
     layout.O_ENTER: kernels.enter,
 }
+#: A state has room for at most so many times as much at once, where many events are left of a batch.
+_AT_ONCE = 64
 #: Partitions that are looked at together for the states in which runs are.
 _LOOKED_AT = 1 << 12
 
@@ -204,7 +206,7 @@ class Memory:
         """Compact the state in larger arrays, unless enough is free after a sweep; these may come ``often``."""
         state, tables = self.state, self._tables
         room = arrays.room_of(state)
-        # Where many events are left of a large batch, there is soon as much again.
+        # Where many events are left of a batch, much more is soon needed.
         left = int(self._words[2] - self._words[3])
         for reason, name, taken, freed in _REUSED:
             capacity, needed = room[name], len(self.scratch.updates) if name == "configs" else 0
@@ -212,7 +214,8 @@ class Memory:
             free = capacity - live
             if 2 * free <= capacity or free <= needed or (lacking == reason and often and capacity < limits.SWEPT_ROOM):
                 if tables.partitioned or name == "configs":
-                    room[name] = _power(2 * live + needed, (8 if left > 32 * capacity else 2) * capacity)
+                    soon = min(max(left // 8, 2 * capacity), _AT_ONCE * capacity)
+                    room[name] = _power(max(2 * live + needed, soon), 2 * capacity)
             elif lacking == reason:
                 return
         used = self._in_use()
