@@ -32,8 +32,8 @@ class Flow:
     ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. For the last event of a match
     one of the guards ``last`` holds; where keys are told apart by hashes, one of each of ``needed`` holds for another
     of its events. All events of a match agree on the outputs ``keyed``. It says whether rows are ruled out
-    ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, and how ``by_key``
-    where events end runs of their key.
+    ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, whether the guards
+    that hold ``tell`` what an event does, and how ``by_key`` where events end runs of their key.
     """
 
     window: Window | None
@@ -45,7 +45,8 @@ class Flow:
     backwards: bool
     forwards: bool
     first: bool
-    by_key: ByKey | None = None
+    tell: bool
+    by_key: ByKey | None
 
     @property
     def tells_keys(self) -> bool:
@@ -131,6 +132,7 @@ def flow_of(
         window is not None or leads.bounded,
         forwards,
         first,
+        relevant.tells,
         by_key,
     )
 

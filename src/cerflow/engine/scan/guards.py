@@ -28,13 +28,14 @@ class Guards:
     """The guards of relevant events, each with a bit, which several may share if there are many.
 
     ``narrows`` says whether they are asked for before anything else, as texts or comparisons with constants rule out
-    each, ``decides`` whether texts decide all, so that the guards say what an event does.
+    each, ``tells`` whether those that hold say what an event does, and ``decides`` whether texts decide all, too.
     """
 
     guards: Sequence[Guard]
     bits: Sequence[int]
     narrows: bool
-    decides: bool
+    tells: bool = False
+    decides: bool = False
     _indexed: dict[frozenset[int], _ByTest] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -110,10 +111,11 @@ def relevant_guards(tables: TransducerTables, by_text: frozenset[int], compared:
             for failed in product(*(loops if are_told(loops) else ())):
                 found[frozenset(), frozenset(failed)] = None
     if tables.counted:
-        return Guards(list(found), _bits(tables, list(found)), narrows=False, decides=False)
+        return Guards(list(found), _bits(tables, list(found)), narrows=False)
     alone = not any(len(needs) > 1 for loops in moves.waiting if frozenset() not in loops for needs in loops)
-    decides = alone and len(found) <= layout.GUARDS and all(held | failed <= by_text for held, failed in found)
-    return Guards(list(found), _bits(tables, list(found)), _ruled_out(found, by_block), decides)
+    tells = alone and len(found) <= layout.GUARDS
+    decides = tells and all(held | failed <= by_text for held, failed in found)
+    return Guards(list(found), _bits(tables, list(found)), _ruled_out(found, by_block), tells, decides)
 
 
 def _ruled_out(guards: Iterable[Guard], by_block: frozenset[int]) -> bool:
@@ -134,7 +136,7 @@ def guards_of_absence(
     guards = [*((needs, frozenset[int]()) for needs in opening), *ends]
     if len(guards) > layout.GUARDS:
         return None
-    return Guards(guards, [1 << k for k in range(len(guards))], _ruled_out(guards, by_block), decides=False)
+    return Guards(guards, [1 << k for k in range(len(guards))], _ruled_out(guards, by_block))
 
 
 def _bits(tables: TransducerTables, guards: Sequence[Guard]) -> list[int]:

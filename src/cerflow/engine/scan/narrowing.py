@@ -90,7 +90,5 @@ def follow_runs(
     while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:
         room.resume(reason, batch)
     room.arrays.guards[0] |= through.first
-    control[layout.LOOKED_AHEAD] = 1
-    if control[layout.MARKS] == layout.NOT_MARKED:
-        control[layout.MARKS] = layout.MARKED
+    control[layout.LOOKED_AHEAD], control[layout.MARKS] = 1, layout.DECIDED if through.tell else layout.MARKED
     return True
