@@ -235,6 +235,31 @@ def test_batches_are_read_whole_for_longer_where_narrowing_never_pays(rows_read)
     assert rows_read == [100]
 
 
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+def test_a_pass_rests_where_it_rules_out_little_and_goes_on_where_it_does_again(rows_read, keys):
+    # Before and behind 100,000 rows nearly all of which matter there are 200,000 in which hardly any does.
+    often, seldom = np.array(["A", "Z"] * 50_000), np.where(np.arange(200_000) % 2000 == 0, "Z", "A")
+    types = np.concatenate([seldom, often, seldom, often])
+    table = pa.table({"type": types, "t": np.arange(len(types)), "k": np.arange(len(types)) // 100})
+    query = cerflow.parse(f"SELECT * WHERE A ; Z{keys} WITHIN 5 [t]")
+    found = query.recognizer(table.schema, time="t").push(table)
+    with mock.patch.object(limits, "NARROWED_ROWS", 1 << 30):
+        expected = query.recognizer(table.schema, time="t").push(table)
+    assert found.count() == expected.count() > 190_000
+    assert found.to_arrow().column("start").equals(expected.to_arrow().column("start"))
+    assert 200_000 <= rows_read[0] < 350_000
+    assert rows_read[1] == len(types)
+
+
+def test_moves_that_the_same_guards_allow_are_not_mixed_up_with_others(rows_read):
+    # There are nine of them, but four guards.
+    query = cerflow.parse("SELECT NONE WHERE (A AS x ; (B OR C)+ AS y ; Z AS z) FILTER y.v = 7 WITHIN 10 [t]")
+    types = np.array(["A", "B", "C", "Z"] * 5000)
+    table = pa.table({"type": types, "v": np.where(np.arange(20_000) % 5000 == 1, 7, 1), "t": np.arange(20_000)})
+    assert query.recognizer(table.schema, time="t").push(table).count() > 0
+    assert rows_read[0] < 50
+
+
 def test_keys_are_told_apart_also_where_equalities_tell_them(rows_read):
     size = 20_000
     generator = random.Random(3)

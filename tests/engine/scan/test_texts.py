@@ -100,3 +100,21 @@ def test_dictionaries_may_have_a_text_twice(pattern, keys, monkeypatch):
     for least in (1 << 30, 1):
         monkeypatch.setattr(limits, "NARROWED_ROWS", least)
         assert query.match(table, time="t").to_pylist() == expected
+
+
+@pytest.mark.parametrize("index", [pa.int32(), pa.uint32(), pa.int16()])
+@pytest.mark.parametrize("size", [2, 253, 254, 255, 256, 257, 300])
+def test_each_index_of_a_dictionary_is_told_from_all_others(size, index):
+    texts = [f"t{k}" for k in range(size)]
+    indices = pa.array(list(range(size)) * 3, pa.int32()).cast(index)
+    types = pa.DictionaryArray.from_arrays(indices, pa.array(texts))
+    table = pa.table({"type": types, "t": range(3 * size)})
+    for first, second in [(0, size - 1), (size - 2, size - 1), (size - 1, 0)]:
+        query = cerflow.parse(f"SELECT * WHERE t{first} ; t{second} WITHIN {size} [t]")
+        positions = [(m["start"], m["end"]) for m in query.match(table, time="t")]
+        expected = [
+            (k, k + (second - first) % size)
+            for k in range(first, 3 * size, size)
+            if k + (second - first) % size < 3 * size
+        ]
+        assert positions == expected
