@@ -98,37 +98,39 @@ def _any_open(guards, count, wanted):
     return found & wrapped_product(wanted, v.ONES) != 0
 
 
-def _comparing(name, load, number):
+def _comparing(name, load, store, number):
     """Compares a column with single words, each a ``number``; the compiler makes vectors of these loops."""
 
     def run(texts, t, data, count, left, out):
-        singles = texts[t, layout.T_SINGLED]
-        _fill(left, count, texts[t, layout.T_OTHERS])
+        singles, others = texts[t, layout.T_SINGLED], texts[t, layout.T_OTHERS]
+        for k in range(count):
+            store(left, k, others)
         # Four at a time, so that a column is read once for most queries.
         for j in range(0, 2 * texts[t, layout.T_SINGLES], 8):
-            word0, ways0 = number(v.load_word(singles, j)), np.uint8(v.load_word(singles, j + 1))
-            word1, ways1 = number(v.load_word(singles, j + 2)), np.uint8(v.load_word(singles, j + 3))
-            word2, ways2 = number(v.load_word(singles, j + 4)), np.uint8(v.load_word(singles, j + 5))
-            word3, ways3 = number(v.load_word(singles, j + 6)), np.uint8(v.load_word(singles, j + 7))
+            word0, ways0 = number(v.load_word(singles, j)), number(v.load_word(singles, j + 1))
+            word1, ways1 = number(v.load_word(singles, j + 2)), number(v.load_word(singles, j + 3))
+            word2, ways2 = number(v.load_word(singles, j + 4)), number(v.load_word(singles, j + 5))
+            word3, ways3 = number(v.load_word(singles, j + 6)), number(v.load_word(singles, j + 7))
             for k in range(count):
                 word = number(load(data, k))
-                guards = np.uint8(v.load_byte(left, k))
+                guards = number(load(left, k))
                 guards = ways0 if word == word0 else guards
                 guards = ways1 if word == word1 else guards
                 guards = ways2 if word == word2 else guards
                 guards = ways3 if word == word3 else guards
-                v.store_byte(left, k, np.int64(guards))
+                store(left, k, np.int64(guards))
         for k in range(count):
-            v.store_byte(out, k, v.load_byte(out, k) & v.load_byte(left, k))
+            v.store_byte(out, k, v.load_byte(out, k) & load(left, k))
 
     run.__qualname__ = run.__name__ = name
     return part(run)
 
 
 # Unsigned indices beyond 31 bits would be those of a dictionary that no memory has room for.
-_compare32 = _comparing("_compare32", v.load_int, np.int32)
-_compare8 = _comparing("_compare8", v.load_small, np.int8)
-_compare_keys = _comparing("_compare_keys", v.load_word, np.int64)
+# Guards are as wide as what is compared, so that vectors hold as many of both.
+_compare32 = _comparing("_compare32", v.load_int, v.store_int, np.int32)
+_compare8 = _comparing("_compare8", v.load_small, v.store_byte, np.int8)
+_compare_keys = _comparing("_compare_keys", v.load_word, v.store_word, np.int64)
 
 
 @part
