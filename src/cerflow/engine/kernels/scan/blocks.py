@@ -160,14 +160,17 @@ def _decide(s, n, begin, size, guards):
     less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
     floating = kind == layout.COMPARE_FLOAT
     if data != 0 and 32 * _marked_rows(guards, size) > size:
-        # Without branches the loops are vectors of instructions.
-        changed = held ^ failed
-        for k in range(size if floating else 0):
-            holds = _holds(v.load_word(data, begin + k), True, other, less, equal, greater)
-            v.store_byte(guards, k, v.load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
-        for k in range(0 if floating else size):
-            holds = _holds(v.load_word(data, begin + k), False, other, less, equal, greater)
-            v.store_byte(guards, k, v.load_byte(guards, k) & (failed ^ changed & -np.int64(holds)))
+        for start in range(0, size, layout.STRETCH):
+            some, words, left = min(size - start, layout.STRETCH), data + 8 * (begin + start), v.start_of(s.at)
+            # Without branches, and as wide as what is compared, guards are vectors.
+            for k in range(some if floating else 0):
+                holds = _holds(v.load_word(words, k), True, other, less, equal, greater)
+                v.store_word(left, k, failed ^ (held ^ failed) & -np.int64(holds))
+            for k in range(0 if floating else some):
+                holds = _holds(v.load_word(words, k), False, other, less, equal, greater)
+                v.store_word(left, k, failed ^ (held ^ failed) & -np.int64(holds))
+            for k in range(some):
+                v.store_byte(guards + start, k, v.load_byte(guards + start, k) & v.load_word(left, k))
         return
     matters = wrapped_product(matters & 255, v.ONES)
     for first in range(0, size, 8):
