@@ -33,7 +33,7 @@ def push_down_filters(formula: Formula) -> Formula:
     several events, and for a result that would be too large; `QueryError` for a label that nothing binds.
     """
     split = _without_choices(without_repetitions(formula))
-    refuse_outer_labels(split, resolve(split))
+    refuse_outer_labels(split)
     split = _some_in_branches(split)
 
     def moved(current: Formula) -> Sequence[Operation] | None:
@@ -46,7 +46,7 @@ def push_down_filters(formula: Formula) -> Formula:
         return None
 
     pushed = spread(split, moved)
-    refuse_outer_labels(pushed, resolve(pushed))
+    refuse_outer_labels(pushed)
     return pushed
 
 

@@ -15,15 +15,7 @@ from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, rebuild, walk, with_children
-from cerflow.logic.analysis.scopes import (
-    Labels,
-    Scopes,
-    condition_labels,
-    handed_down,
-    occurrences,
-    relation_names,
-    resolve,
-)
+from cerflow.logic.analysis.scopes import Labels, condition_labels, handed_down, occurrences, relation_names, resolve
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_to_pass, relabelled, transformed, with_own_labels
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
@@ -177,18 +169,19 @@ def _filtered(event: f.Formula, condition: Condition) -> f.Formula:
     return f.Filter(event, condition)
 
 
-def outer_labels(formula: f.Formula, scopes: Scopes) -> list[tuple[Node, frozenset[str]]]:
+def outer_labels(formula: f.Formula) -> list[tuple[Node, frozenset[str]]]:
     """Each FILTER and NOT with the labels of its condition that are bound outside of its operand."""
+    outer = resolve(formula).outer
     return [
-        (current, frozenset(scopes.outer.get(index, ())))
+        (current, frozenset(outer.get(index, ())))
         for index, current in enumerate(walk(formula))
         if isinstance(current, f.Filter | f.NotEvent)
     ]
 
 
-def refuse_outer_labels(formula: f.Formula, scopes: Scopes, names: frozenset[str] | None = None) -> None:
+def refuse_outer_labels(formula: f.Formula, names: frozenset[str] | None = None) -> None:
     """Raise `UnsupportedQueryError` if a condition reads a label (one of ``names``) that is bound further out."""
-    for current, outer in outer_labels(formula, scopes):
+    for current, outer in outer_labels(formula):
         refused = outer if names is None else outer & names
         if refused:
             name = min(refused)
@@ -216,21 +209,19 @@ def push_down_labels(formula: f.Formula) -> f.Formula:
     label that is bound outside of what it filters and that is moved.
     """
     formula = without_repetitions(formula)
-    scopes = resolve(formula)
-    labels = scopes.labels
+    labels = resolve(formula).labels
     moving = (n.label for k, n in enumerate(walk(formula)) if isinstance(n, f.As) and not labels[k].single)
-    refuse_outer_labels(formula, scopes, frozenset(moving))
+    refuse_outer_labels(formula, frozenset(moving))
 
     def moved(current: f.Formula) -> Sequence[Operation] | None:
         return (current,) if isinstance(current, f.As) else None
 
-    return _checked(formula, scopes, spread(_apart(formula, scopes), moved))
+    return _checked(formula, spread(_apart(formula), moved))
 
 
-def _checked(formula: f.Formula, scopes: Scopes, changed: f.Formula) -> f.Formula:
+def _checked(formula: f.Formula, changed: f.Formula) -> f.Formula:
     """The changed formula, if none of its conditions now reads a label that is bound further out."""
-    before = [labels for _, labels in outer_labels(formula, scopes)]
-    for (place, labels), original in zip(outer_labels(changed, resolve(changed)), before, strict=True):
+    for (_, original), (place, labels) in zip(outer_labels(formula), outer_labels(changed), strict=True):
         if labels != original:
             raise UnsupportedQueryError(
                 f"a condition reads events of a type called '{min(labels - original)}', and the label would be "
@@ -241,12 +232,13 @@ def _checked(formula: f.Formula, scopes: Scopes, changed: f.Formula) -> f.Formul
     return changed
 
 
-def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
+def _apart(formula: f.Formula) -> f.Formula:
     """A label of a FILTER or a renaming that an AS further out gives to all events gets a name of its own."""
     fresh = FreshNames(formula)
+    labels = resolve(formula).labels
 
     def enter(index: int, current: f.Formula, here: frozenset[str]) -> frozenset[str]:
-        if isinstance(current, f.As) and not scopes.labels[index].single:
+        if isinstance(current, f.As) and not labels[index].single:
             return here | {current.label}
         return frozenset() if stops_labels(current) else here
 
@@ -254,8 +246,10 @@ def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
     given = handed_down(formula, frozenset[str](), enter)
 
     def change(index: int, current: Node) -> Node:
+        if not isinstance(current, f.Filter | f.Rename) or labels[index].single:
+            return current
         above = given.get(index, frozenset())
-        if isinstance(current, f.Filter) and not scopes.labels[index].single:
+        if isinstance(current, f.Filter):
             own = {name: fresh.like(name) for name in sorted(condition_labels(current.condition).keys() & above)}
             if own:
                 operand = with_labels_replaced(current.operand, own)
@@ -263,7 +257,7 @@ def _apart(formula: f.Formula, scopes: Scopes) -> f.Formula:
                 for name, new in own.items():
                     found = f.Rename(found, new, name)
                 return found
-        if isinstance(current, f.Rename) and current.old in above and not scopes.labels[index].single:
+        elif current.old in above:
             new = fresh.like(current.old)
             return f.Rename(with_labels_replaced(current.operand, {current.old: new}), new, current.new)
         return current
@@ -283,16 +277,16 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
     label that is bound outside of its operand.
     """
     formula = without_repetitions(formula)
-    scopes = resolve(formula)
+    labels = resolve(formula).labels
     renamings = [n for n in walk(formula) if isinstance(n, f.Rename)]
-    refuse_outer_labels(formula, scopes, frozenset(name for r in renamings for name in (r.old, r.new)))
+    refuse_outer_labels(formula, frozenset(name for r in renamings for name in (r.old, r.new)))
     fresh = FreshNames(formula)
     stay: set[int] = set()
 
     def enter(index: int, current: f.Formula, here: _Renamings) -> _Renamings:
         if isinstance(current, f.Rename):
             return here if current.old == current.new else (current, *here)
-        passes = not isinstance(current, f.Filter) or _passes(current, scopes.labels[index], here)
+        passes = not isinstance(current, f.Filter) or _passes(current, labels[index], here)
         if passes and not isinstance(current, f.SingleEvent) and not stops_labels(current):
             return here
         stay.add(index)
@@ -306,12 +300,12 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
             return current if new == current.name else f.Rename(current, current.name, new)
         if index in stay:
             # Without renamings of labels that the formula does not give.
-            return _applied(cast(f.Formula, current), around[index], scopes.labels[index], fresh, frozenset())
+            return _applied(cast(f.Formula, current), around[index], labels[index], fresh, frozenset())
         if isinstance(current, f.Rename):
             return current.operand
         return with_own_labels(current, lambda name: _final(name, around[index])) if index in around else current
 
-    return _checked(formula, scopes, transformed(formula, change))
+    return _checked(formula, transformed(formula, change))
 
 
 def _final(name: str, renamings: _Renamings) -> str:

@@ -48,7 +48,7 @@ def sequences_to_strict(formula: f.Formula) -> f.Formula:
 
 def _read_from_outside(formula: f.Formula) -> frozenset[str]:
     """The labels that some condition reads although they are bound outside of its operand."""
-    outer = outer_labels(formula, resolve(formula))
+    outer = outer_labels(formula)
     found = frozenset(name for _, names in outer for name in names)
     hidden = found.intersection(n.old for n in walk(formula) if isinstance(n, f.Rename))
     if hidden or (found and any(isinstance(n, f.Project) for n in walk(formula))):
