@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations_with_replacement, permutations
 
 from cerflow.automata.compile.run_sets import EMPTY, FollowedRuns, RunSet, Source, every
@@ -26,7 +27,8 @@ from cerflow.language.formula import Strategy
 from cerflow.logic.conditions.cases import contradicts, merged_cases
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 
-_Counts = Callable[[Transition], bool]
+#: Whether another run that takes the second transition counts, for a run that takes the first.
+_Counts = Callable[[Transition, Transition], bool]
 _Sources = list[Source]
 
 #: The names of the followed runs: with the same marks, preferred, all.
@@ -96,8 +98,7 @@ def preferred(
     name = _ALL if strategy is Strategy.LAST else _EQUAL
     # With NEXT a preferred run stays preferred, wherever it goes.
     overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
-    marked: _Counts = (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels))
-    order = _order(strategy, marked)
+    order = _order(strategy, (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels)))
     others_counts, better_from_better, better_from_others = order
     others_matter, better_matter = _rivals_that_matter(fragment, order)
 
@@ -105,10 +106,10 @@ def preferred(
         if rivals is None:
             return
         better: _Sources = [
-            (_BETTER, rivals.better, better_from_better(t)),
-            (name, rivals.others, better_from_others(t)),
+            (_BETTER, rivals.better, partial(better_from_better, t)),
+            (name, rivals.others, partial(better_from_others, t)),
         ]
-        others: _Sources = [(name, rivals.others, others_counts(t))]
+        others: _Sources = [(name, rivals.others, partial(others_counts, t))]
         if not rivals.compared and not t.labels:
             # Nothing has been marked.
             better, others = [], [(name, rivals.others, lambda u: not u.labels)]
@@ -146,7 +147,7 @@ def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, i
 
 
 def _rivals_that_matter(
-    fragment: Fragment, order: tuple[Callable[[Transition], _Counts], ...]
+    fragment: Fragment, order: tuple[_Counts, ...]
 ) -> tuple[list[frozenset[int]], list[frozenset[int]]]:
     """For each state of a run: in which states others may still become preferred and end with it, and preferred ones.
 
@@ -171,7 +172,7 @@ def _rivals_that_matter(
                 (False, better_from_others, True),
                 (False, others_counts, False),
             ):
-                if counts(a)(b):
+                if counts(a, b):
                     source, target = (a.source, b.source, was), (a.target, b.target, becomes)
                     edges.append((target, source))
                     if becomes and a.target in fragment.final and b.target in fragment.final:
@@ -182,32 +183,21 @@ def _rivals_that_matter(
     return list(map(frozenset, matter[False])), list(map(frozenset, matter[True]))
 
 
-def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], _Counts], ...]:
+def _order(strategy: Strategy, marked: Callable[[Transition], bool]) -> tuple[_Counts, ...]:
     """The order of runs after an event, given their order before and whether each marks the event.
 
     Given the run's own transition: which transitions of the other runs keep them equal, which keep preferred runs
     preferred, and which make others preferred.
     """
 
-    def whichever(_: Transition) -> _Counts:
-        return every
+    def whichever(_: Transition, __: Transition) -> bool:
+        return True
 
-    def alike(t: Transition) -> _Counts:
-        own = marked(t)
-        return lambda u: marked(u) == own
+    def alike(t: Transition, u: Transition) -> bool:
+        return marked(u) == marked(t)
 
-    def more_marked(t: Transition) -> _Counts:
-        return (lambda u: False) if marked(t) else marked
-
-    def at_least(t: Transition) -> _Counts:
-        return marked if marked(t) else every
-
-    def same_labels(t: Transition) -> _Counts:
-        return lambda u: u.labels == t.labels
-
-    def larger_labels(t: Transition) -> _Counts:
-        # In an arbitrary order of label sets in which unmarked is least.
-        return lambda u: (bool(u.labels), sorted(u.labels)) > (bool(t.labels), sorted(t.labels))
+    def more_marked(t: Transition, u: Transition) -> bool:
+        return marked(u) and not marked(t)
 
     match strategy:
         case Strategy.NEXT:
@@ -218,8 +208,8 @@ def _order(strategy: Strategy, marked: _Counts) -> tuple[Callable[[Transition], 
             return whichever, alike, more_marked
         case Strategy.MAX:
             # The marks of a superset include all marks of the run.
-            return alike, at_least, more_marked
+            return alike, lambda t, u: marked(u) or not marked(t), more_marked
         case Strategy.ANY:
-            # As NEXT, with an order of all outputs.
-            return same_labels, whichever, larger_labels
+            # As NEXT, with an arbitrary order of all label sets; sorted, the empty one is least.
+            return lambda t, u: u.labels == t.labels, whichever, lambda t, u: sorted(u.labels) > sorted(t.labels)
     raise TypeError(f"{strategy} has no order")
