@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 from cerflow.base.errors import UnsupportedQueryError
@@ -30,6 +31,7 @@ _BOUNDS = {
 }
 _SELECTING = ("min", "max", "first", "last")
 _ZERO, _ONE, _NULL = c.Literal(0), c.Literal(1), c.Literal(None)
+_sum, _difference = partial(c.Arithmetic, "+"), partial(c.Arithmetic, "-")
 
 
 def gather(condition: c.Condition, one: Container[str]) -> c.Condition:
@@ -134,11 +136,6 @@ def alone(name: str, argument: c.Expression) -> c.Expression:
     return argument
 
 
-def value_of_no_events(name: str) -> c.Literal:
-    """The value of an aggregate over no events."""
-    return _ZERO if name == "count" else _NULL
-
-
 @dataclass(frozen=True)
 class Accumulator:
     """How the row of a register is started, updated by an event, and finished."""
@@ -180,14 +177,6 @@ def accumulator(gathered: guards.LabelAggregate, most: int | None = None) -> Acc
 
 def _last(row: Row) -> c.Expression:
     return row[-1]
-
-
-def _sum(left: c.Expression, right: c.Expression) -> c.Arithmetic:
-    return c.Arithmetic("+", left, right)
-
-
-def _difference(left: c.Expression, right: c.Expression) -> c.Arithmetic:
-    return c.Arithmetic("-", left, right)
 
 
 def _counted(one: c.Expression, most: int | None) -> Accumulator:

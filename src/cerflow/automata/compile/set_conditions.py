@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from cerflow.automata.compile.aggregates import accumulator, alone, value_of_no_events
+from cerflow.automata.compile.aggregates import accumulator, alone
 from cerflow.automata.compile.conditions import Relating, own_labels
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
@@ -77,8 +77,9 @@ class _AggregateRegister:
     def value(self, given: _Labels, seen: _Labels) -> c.Expression:
         """The aggregate over the events seen so far, and the current event if it is given the label."""
         if seen.isdisjoint(self.labels):
-            name = self.node.name
-            return value_of_no_events(name) if given.isdisjoint(self.labels) else alone(name, self.node.value)
+            if given.isdisjoint(self.labels):
+                return c.Literal(0 if self.node.name == "count" else None)
+            return alone(self.node.name, self.node.value)
         return self._kept.finish(self._former if given.isdisjoint(self.labels) else self._kept.step(self._former))
 
     def write(self, given: _Labels, seen: _Labels) -> Write | None:
