@@ -62,17 +62,7 @@ def find_difference(first: Formula, second: Formula, **asked: Unpack[ComparisonO
     other = compile_formula(second, named=one.mentioned)
     if other.mentioned != one.mentioned:
         one = compile_formula(first, named=other.mentioned)
-    return compare_transducers(one, other, (first, second), **asked)
-
-
-def compare_transducers(
-    first: Transducer, second: Transducer, roots: Sequence[Node], **asked: Unpack[ComparisonOptions]
-) -> Answer:
-    """As `find_difference`, for transducers without labels that depend on the type of the event.
-
-    ``roots`` are the conditions that they were made of.
-    """
-    return _decided((first, second), roots, **asked)
+    return answer_about((one, other), (first, second), **asked)
 
 
 def shortest_match(
@@ -80,11 +70,16 @@ def shortest_match(
 ) -> Answer:
     """Whether a formula has a match in any stream; raises as `find_difference` does."""
     _refuse_deadlines(formula)
-    return _decided((compile_formula(formula),), (formula,), schema=schema, budget=budget, replay=replay)
+    return answer_about((compile_formula(formula),), (formula,), schema=schema, budget=budget, replay=replay)
 
 
-def _decided(transducers: Sequence[Transducer], roots: Sequence[Node], **asked: Unpack[ComparisonOptions]) -> Answer:
-    """The answer about two transducers, or whether a single one has a match."""
+def answer_about(
+    transducers: Sequence[Transducer], roots: Sequence[Node], **asked: Unpack[ComparisonOptions]
+) -> Answer:
+    """As `find_difference`, for two transducers made of conditions ``roots``; of a single one, whether it has a match.
+
+    No label of two transducers depends on the type of the event.
+    """
     budget, spaces = asked.get("budget") or Budget(), event_spaces_of(roots, asked.get("schema"))
     one_sided, replay = asked.get("one_sided", False), asked.get("replay")
     algebras = [EventMinterms(space, transducers[0].mentioned, budget) for space in spaces]
