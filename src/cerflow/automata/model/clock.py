@@ -106,11 +106,5 @@ def deadlines_of(transducer: Transducer) -> tuple[DurationWindow, ...]:
 
 def opened_by(t: Transition, deadlines: tuple[Window, ...]) -> frozenset[int]:
     """The deadlines, by number, that may begin to run with the event that a transition reads."""
-    measured = {
-        node.window
-        for write in t.writes
-        for expression in write.row
-        for node in walk(expression)
-        if isinstance(node, Measure)
-    }
+    measured = {n.window for w in t.writes for part in w.row for n in walk(part) if isinstance(n, Measure)}
     return frozenset(k for k, window in enumerate(deadlines) if window in measured)

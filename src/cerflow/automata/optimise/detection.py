@@ -27,12 +27,10 @@ _MARK = frozenset((HIDDEN_LABEL,))
 def for_detection(transducer: Transducer) -> Transducer:
     """A transducer that detects at the same events, and keeps the first and the last event of each complex event."""
     known = begun(transducer)
-    marked = [
-        replace(
-            t, labels=_MARK if t.labels and (t.source not in known or t.target in transducer.final) else frozenset()
-        )
-        for t in transducer.transitions
-    ]
+    marked = []
+    for t in transducer.transitions:
+        is_end = t.source not in known or t.target in transducer.final
+        marked.append(replace(t, labels=_MARK if t.labels and is_end else frozenset()))
     return _without_little_brothers(with_other_transitions(transducer, marked))
 
 

@@ -160,7 +160,11 @@ class _Determinization:
             if held or not labels:
                 after = {q: {r: _Content(copy) for r, copy in copies.items()} for q, copies in stay.items()}
                 for candidate in held:
-                    self._go(after, candidate)
+                    target = candidate.transition.target
+                    if self._leaving[target]:
+                        contents = self._contents(candidate)
+                        known = after.get(target, contents)
+                        after[target] = contents if known == contents else self._better(known, contents)
                 detects = any(candidate.transition.target in self._given.final for candidate in held)
                 self._add(current, literals, labels, after, detects)
 
@@ -205,14 +209,6 @@ class _Determinization:
     def _asks_all_rows(self, condition: Condition) -> bool:
         registers = list(self._numbers)
         return asks_all_rows(condition, lambda number: self._given.registers[registers[number][0]])
-
-    def _go(self, after: _Members, candidate: _Candidate) -> None:
-        """Add the successor by a transition."""
-        target = candidate.transition.target
-        if self._leaving[target]:
-            contents = self._contents(candidate)
-            known = after.get(target, contents)
-            after[target] = contents if known == contents else self._better(known, contents)
 
     def _better(self, one: _Contents, other: _Contents) -> _Contents:
         """The content of a state that allows more: a window that has begun later."""
