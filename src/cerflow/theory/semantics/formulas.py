@@ -111,10 +111,9 @@ class Denotation:
             return frozenset(((frozenset(((label, j),)), at_event(self._events[j])),))
 
         match formula:
-            case f.EventType():
-                return one(formula.name) if names_event(formula, self._events[j]) else _NOTHING
-            case f.AnyEvent():
-                return one(self._name(formula, j)) if names_event(formula, self._events[j]) else _NOTHING
+            case f.EventType() | f.AnyEvent():
+                name = formula.name if isinstance(formula, f.EventType) else self._name(formula, j)
+                return one(name) if names_event(formula, self._events[j]) else _NOTHING
             case f.NotEvent():
                 if names_event(formula.event, self._events[j]) and (
                     formula.condition is None
@@ -123,19 +122,15 @@ class Denotation:
                     return _NOTHING
                 return one(self._name(formula, j))
             case f.As():
-                matches = yield first(i, j)
-                return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in matches)
+                return frozenset((c | {(formula.label, p) for p in support(c)}, m) for c, m in (yield first(i, j)))
             case f.Rename():
-                matches = yield first(i, j)
-                renamed = {formula.old: formula.new}
-                return frozenset((frozenset((renamed.get(a, a), p) for a, p in c), m) for c, m in matches)
+                new = {formula.old: formula.new}
+                return frozenset((frozenset((new.get(a, a), p) for a, p in c), m) for c, m in (yield first(i, j)))
             case f.Filter():
                 matches = yield first(i, j)
                 return frozenset(m for m in matches if self._satisfied(k, formula.condition, m[0], environment))
             case f.Disjunction():
-                left = yield first(i, j)
-                right = yield second(i, j)
-                return left | right
+                return (yield first(i, j)) | (yield second(i, j))
             case f.Sequence() | f.StrictSequence():
                 both = yield from _sequence(i, j, first, second, isinstance(formula, f.StrictSequence))
                 return both | (yield from self._with_one_absent(formula, i, j, first, second))
@@ -159,16 +154,14 @@ class Denotation:
                 excluded = yield from _first(i, j, second)
                 return frozenset((c, m) for c, m in matches if m < excluded)
             case f.Without():
-                matches = yield first(i, j)
-                return (yield from self._without(matches, second))
+                return (yield from self._without((yield first(i, j)), second))
             case f.NotFollowedBy():
                 return (yield from self._not_followed(i, j, formula.window, first, second))
             case f.Project():
-                matches = yield first(i, j)
-                return frozenset((frozenset(p for p in c if p[0] in formula.labels), m) for c, m in matches)
+                labels = formula.labels
+                return frozenset((frozenset(p for p in c if p[0] in labels), m) for c, m in (yield first(i, j)))
             case f.Start():
-                matches = yield first(i, j)
-                return frozenset((c, m) for c, m in matches if c and min(support(c)) == i)
+                return frozenset((c, m) for c, m in (yield first(i, j)) if c and min(support(c)) == i)
             case f.Selection():
                 matches = yield first(i, j)
                 by = [str(reference.label) for reference in formula.by]
@@ -179,21 +172,14 @@ class Denotation:
             case AutomatonFormula():
                 return automaton_matches(formula, self._events, i, j)
             case f.Within():
-                matches = yield first(i, j)
-                return frozenset(m for m in matches if within(m[0], formula.window, self._events))
+                return frozenset(m for m in (yield first(i, j)) if within(m[0], formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is not a formula")
 
     def _regular(self, k: int, formula: Regular, i: int, j: int) -> Known:
         if k not in self._expressions:
             self._expressions[k] = SremoDenotation(formula.expression, self._events)
-        denotation = self._expressions[k]
         now = at_event(self._events[j])
-        return frozenset(
-            (marks, now)
-            for m in range(i, j + 1)
-            for marks, _ in denotation(m, j + 1)
-            if marks and max(support(marks)) == j
-        )
+        return frozenset((marks, now) for marks in self._expressions[k].ending(i, j))
 
     def _name(self, wanted: f.AnyEvent | f.NotEvent, j: int) -> str:
         """The label that EVENT and NOT give: the type, unless an event kind has that name."""

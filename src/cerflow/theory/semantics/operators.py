@@ -61,13 +61,10 @@ def applied(current: Node, arguments: Sequence[Any]) -> Value:
             tests = [compare(Operator.EQ, operand, item) for item in items]
             return _negated(_any(tests), current.negated)
         case c.Between():
-            tests = []
-            arguments = numbers_of_time(current.children, arguments)
-            rest = list(arguments[1:])
-            if current.low is not None:
-                tests.append(compare(Operator.GE, arguments[0], rest.pop(0)))
-            if current.high is not None:
-                tests.append(compare(Operator.LE, arguments[0], rest.pop(0)))
+            operand, *bounds = numbers_of_time(current.children, arguments)
+            limits = ((Operator.GE, current.low), (Operator.LE, current.high))
+            relations = [relation for relation, limit in limits if limit is not None]
+            tests = [compare(relation, operand, bound) for relation, bound in zip(relations, bounds)]
             return _negated(_all(tests), current.negated)
         case c.IsNull():
             return (arguments[0] is None) != current.negated
@@ -173,11 +170,10 @@ def _of_several(name: str, arguments: Sequence[Any]) -> Value:
     if name == "||":
         return str(arguments[0]) + str(arguments[1])
     text, first, *length = arguments
-    if not length:
-        return "".join(character for place, character in enumerate(text, 1) if place >= first)
-    if length[0] < 0:
+    if length and length[0] < 0:
         return None
-    return "".join(character for place, character in enumerate(text, 1) if first <= place < first + length[0])
+    end = first + length[0] if length else math.inf
+    return "".join(character for place, character in enumerate(text, 1) if first <= place < end)
 
 
 def _function(name: str, argument: Any) -> Value:
@@ -198,10 +194,8 @@ def _function(name: str, argument: Any) -> Value:
         case "floor" | "ceil" | "round":
             _refuse_decimals(argument)
             return argument if isinstance(argument, int) or math.isinf(argument) else _rounded(name, argument)
-        case "lower":
-            return str(argument).lower()
-        case "upper":
-            return str(argument).upper()
+        case "lower" | "upper":
+            return str(getattr(argument, name)())
         case "length":
             return len(argument)
     raise TypeError(f"there is no function '{name}'")

@@ -37,13 +37,7 @@ def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tupl
     stream = as_stream(events)
     columns = {name for event in stream for name in event.attributes}
     denotation = SremoDenotation(r.with_fields(sremo_tree(expression), columns), stream)
-    return frozenset(
-        (n, marks)
-        for n in range(len(stream))
-        for m in range(n + 1)
-        for marks, _ in denotation(m, n + 1)
-        if marks and max(support(marks)) == n
-    )
+    return frozenset((n, marks) for n in range(len(stream)) for marks in denotation.ending(0, n))
 
 
 def sremo_match_string(expression: SremoGiven, events: StreamGiven) -> frozenset[ComplexEvent]:
@@ -96,6 +90,11 @@ class SremoDenotation:
         whole: _Question = (*self._first(len(self._parts) - 1), m, n, registers)
         return answered(whole, lambda question: self._rule(*question), self._known)
 
+    def ending(self, i: int, n: int) -> frozenset[ComplexEvent]:
+        """The matches on S[m…n] for some m from i to n whose last marked event is n."""
+        found = (marks for m in range(i, n + 1) for marks, _ in self(m, n + 1))
+        return frozenset(marks for marks in found if marks and max(support(marks)) == n)
+
     def _first(self, k: int) -> _Part:
         """Part k with all its operands remaining."""
         return k, self._below[k] if isinstance(self._parts[k], r.AnyMatch | r.NextMatch | r.Unordered) else ()
@@ -122,9 +121,7 @@ class SremoDenotation:
             case r.Concatenation():
                 return (yield from self._in_turn(self._first(below[0]), self._first(below[1]), m, n, v, m))
             case r.Alternation():
-                left = yield ask(below[0], m, n, v)
-                right = yield ask(below[1], m, n, v)
-                return left | right
+                return (yield ask(below[0], m, n, v)) | (yield ask(below[1], m, n, v))
             case r.Optional():
                 once = yield ask(below[0], m, n, v)
                 return once | unmarked if m == n else once
@@ -149,11 +146,10 @@ class SremoDenotation:
                     if marks == marks2
                 )
             case r.Complement():
-                matched = yield ask(below[0], m, n, v)
-                return nothing if matched else unmarked
+                return nothing if (yield ask(below[0], m, n, v)) else unmarked
             case r.Windowed():
-                outcomes = yield ask(below[0], m, n, v)
-                return frozenset(o for o in outcomes if within(o[0], expression.window, self._events))
+                window, outcomes = expression.window, (yield ask(below[0], m, n, v))
+                return frozenset(o for o in outcomes if within(o[0], window, self._events))
             case r.AnyMatch() | r.NextMatch():
                 if len(below) == 1 and isinstance(self._parts[below[0]], r.Plus | r.Star):
                     # ``e · (skip · e)*``
