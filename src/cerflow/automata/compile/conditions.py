@@ -69,6 +69,11 @@ def _given(
     )
 
 
+def read_on_event(condition: Condition, read: Callable[[Of], bool]) -> Condition:
+    """The condition with the expressions of some `Of` leaves, which are then read on the current event."""
+    return substitute(condition, {u: u.expression for u in leaves(condition) if isinstance(u, Of) and read(u)})
+
+
 def own_labels(atom: Condition, scope: int) -> list[str]:
     """The labels of an atom that the filtered formula assigns and that stand for one event at a time."""
     found = (leaf.label for leaf in leaves(atom) if isinstance(leaf, Of) and leaf.scope == scope)

@@ -15,7 +15,14 @@ from collections.abc import Callable, Container, Sequence
 from functools import reduce
 from typing import cast
 
-from cerflow.automata.compile.conditions import apply_atoms, apply_some, given_always, own_labels, several
+from cerflow.automata.compile.conditions import (
+    apply_atoms,
+    apply_some,
+    given_always,
+    own_labels,
+    read_on_event,
+    several,
+)
 from cerflow.automata.compile.set_conditions import apply_set_atoms
 from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, track, union
 from cerflow.automata.model.transducer import Transition, Write
@@ -25,18 +32,8 @@ from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold, node, rebuild, transform, walk, with_children
 from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.connectives import TRUE, clauses, split
-from cerflow.logic.conditions.guards import (
-    Asked,
-    LabelAggregate,
-    Of,
-    Satisfied,
-    Stored,
-    bare,
-    leaves,
-    separate,
-    substitute,
-)
 from cerflow.logic.rewriting.rebuild import mentions_set
 
 
@@ -147,8 +144,8 @@ def _union(branches: Sequence[Fragment]) -> Fragment:
 
 def _label(atom: c.Condition, scope: int) -> str | None:
     """The label of the filtered formula that an atom is about, if it is about each of its events separately."""
-    parts = [n for n in walk(atom) if isinstance(n, Of | LabelAggregate | Asked)]
-    labels = {n.label if isinstance(n, Of) and n.scope == scope else None for n in parts}
+    parts = [n for n in walk(atom) if isinstance(n, guards.Of | guards.LabelAggregate | guards.Asked)]
+    labels = {n.label if isinstance(n, guards.Of) and n.scope == scope else None for n in parts}
     return next(iter(labels)) if len(labels) == 1 else None
 
 
@@ -157,9 +154,8 @@ def _held(atom: c.Condition, scope: int) -> c.Condition:
     label = _label(atom, scope)
     if label is None:
         return atom
-    here: dict[c.Expression, c.Expression] = {leaf: leaf.expression for leaf in leaves(atom) if isinstance(leaf, Of)}
-    held = c.TruthValue(Satisfied(substitute(atom, here)))
-    all_held = LabelAggregate("min", label, held, held)
+    held = c.TruthValue(guards.Satisfied(read_on_event(atom, lambda _: True)))
+    all_held = guards.LabelAggregate("min", label, held, held)
     return c.Or(c.IsNull(all_held), c.Comparison(Operator.EQ, all_held, c.Literal(True)))
 
 
@@ -176,7 +172,8 @@ def _apply(
         if isinstance(atom, c.Some):
             existential.append(atom)
         elif not isinstance(atom, Neighbours) and atom != TRUE:
-            (on_sets if any(isinstance(n, LabelAggregate | Asked) for n in walk(atom)) else on_events).append(atom)
+            of_sets = any(isinstance(n, guards.LabelAggregate | guards.Asked) for n in walk(atom))
+            (on_sets if of_sets else on_events).append(atom)
     operand = apply_atoms(operand, on_events, many, scope, registers)
     for some in existential:
         operand = apply_some(operand, some, many, scope, registers)
@@ -219,28 +216,25 @@ def neighbours(part: c.Condition, scopes: dict[str, int], scope: int, one: Conta
     def visit(current: Node, children: Sequence[Node]) -> Node:
         if not isinstance(current, c.Function) or current.name != "prev":
             return with_children(current, children)
-        argument = bare(current.arguments[0])
+        argument = guards.bare(current.arguments[0])
         previous.append(argument)
         # As long as labels are distinguished, it counts as an attribute of its label.
         return c.Attribute(label, f"{_FORMER}{len(previous) - 1}")
 
     def stored(current: Node) -> Node:
         if isinstance(current, c.Attribute) and current.name.startswith(_FORMER):
-            return Stored(-1, int(current.name.removeprefix(_FORMER)))
+            return guards.Stored(-1, int(current.name.removeprefix(_FORMER)))
         return current
 
-    condition = separate(rebuild(cast(c.Condition, bracket), visit), scopes)
-    here: dict[c.Expression, c.Expression] = {}
-    for leaf in leaves(condition):
-        if isinstance(leaf, Of) and leaf.label == label:
-            here[leaf] = leaf.expression
-        elif isinstance(leaf, Of) and leaf.scope == scope:
+    condition = guards.separate(rebuild(cast(c.Condition, bracket), visit), scopes)
+    for leaf in guards.leaves(condition):
+        if isinstance(leaf, guards.Of) and leaf.label != label and leaf.scope == scope:
             raise UnsupportedQueryError(
                 f"a bracket with prev cannot read '{leaf.label}', which the filtered formula gives itself",
                 span=bracket.span,
                 hint=f"Put FILTER on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
             )
-    condition = transform(substitute(condition, here), stored)
+    condition = transform(read_on_event(condition, lambda leaf: leaf.label == label), stored)
     return Neighbours(label, c.Not(condition) if negated else condition, tuple(previous))
 
 
@@ -251,17 +245,17 @@ def apply_neighbours(operand: Fragment, atoms: Sequence[Neighbours], registers: 
         shown = ", ".join(map(registers.describe, atom.previous))
         register = registers.value(len(atom.previous), f"prev {atom.label}.({shown})")
         stored: dict[c.Expression, c.Expression] = {
-            Stored(-1, k): Stored(register, k) for k in range(len(atom.previous))
+            guards.Stored(-1, k): guards.Stored(register, k) for k in range(len(atom.previous))
         }
-        checks.append((atom, substitute(atom.condition, stored), Write(register, atom.previous, fresh=True)))
+        checks.append((atom, guards.substitute(atom.condition, stored), Write(register, atom.previous, fresh=True)))
     names = frozenset(atom.label for atom in atoms)
 
     def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
         given = t.labels & names
         if not given:
             return [(seen, t)]
-        guards = [condition for atom, condition, _ in checks if atom.label in given & seen]
+        asked = [condition for atom, condition, _ in checks if atom.label in given & seen]
         writes = [write for atom, _, write in checks if atom.label in given]
-        return [(seen | given, t.guarded(guards).writing(*writes))]
+        return [(seen | given, t.guarded(asked).writing(*writes))]
 
     return track(operand, frozenset[str](), step)

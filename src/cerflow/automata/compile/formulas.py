@@ -8,7 +8,7 @@ from typing import cast
 from cerflow.automata.compile import deadlines
 from cerflow.automata.compile.aggregates import between_bounds, gather
 from cerflow.automata.compile.automaton import compile_automaton
-from cerflow.automata.compile.conditions import several
+from cerflow.automata.compile.conditions import read_on_event, several
 from cerflow.automata.compile.filters import apply_filter, neighbours
 from cerflow.automata.compile.negation import EventsRead, unless, without
 from cerflow.automata.compile.products import both, both_in_time, product_all
@@ -261,10 +261,7 @@ class _FormulaCompiler:
             # One event is read, so AND, OR and NOT on the complex event equal those on the event.
             labels = {name: scopes[name] for name in condition_labels(current.condition)}
             resolved = guards.separate(gather(without_some(current.condition), labels.keys()), labels)
-            here: dict[c.Expression, c.Expression] = {
-                u: u.expression for u in guards.leaves(resolved) if isinstance(u, guards.Of) and u.scope == index
-            }
-            test = c.And(test, guards.substitute(resolved, here))
+            test = c.And(test, read_on_event(resolved, lambda leaf: leaf.scope == index))
         never = test.type if isinstance(test, guards.TypeTest) and test.stream is None else None
         return atom(self._any_type(c.Not(guards.Satisfied(test)), current, never))
 

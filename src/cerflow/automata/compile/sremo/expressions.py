@@ -143,7 +143,11 @@ class _Builder:
             case r.Alternation():
                 left = yield self._ask(question, expression.left)
                 right = yield self._ask(question, expression.right)
-                left.join(right)
+                left.empty |= right.empty
+                left.beginnings += right.beginnings
+                left.transitions += right.transitions
+                for held, ends in right.ends.items():
+                    left.end(held, ends)
                 return left
             case r.Optional():
                 once = yield self._ask(question, expression.operand)

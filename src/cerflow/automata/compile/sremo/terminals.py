@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from cerflow.automata.compile.conditions import read_on_event
 from cerflow.automata.model.fragment import Fragment, RegisterFile
 from cerflow.automata.model.transducer import Transition, Write
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, Not
@@ -54,11 +55,7 @@ def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
             return replace(current, label=_HERE)
         return current
 
-    divided = separate(transform(condition, name), scopes)
-    here: dict[Expression, Expression] = {
-        leaf: leaf.expression for leaf in leaves(divided) if isinstance(leaf, Of) and leaf.label == _HERE
-    }
-    return substitute(divided, here)
+    return read_on_event(separate(transform(condition, name), scopes), lambda leaf: leaf.label == _HERE)
 
 
 def with_empty_registers(condition: Condition, held: Collection[str]) -> Condition:
@@ -130,14 +127,6 @@ class Positions:
     def follow(self, states: Iterable[int], following: Positions) -> None:
         """Let the next part begin where these ends are."""
         self.transitions += [t.moved(state, t.target) for state in states for t in following.beginnings]
-
-    def join(self, other: Positions) -> None:
-        """Also the strings of another expression, which begins with the same registers held."""
-        self.empty |= other.empty
-        self.beginnings += other.beginnings
-        self.transitions += other.transitions
-        for held, ends in other.ends.items():
-            self.end(held, ends)
 
 
 def restricted(held: Held, names: frozenset[str]) -> Held:
