@@ -5,7 +5,7 @@ Values know no complex events: every label stands for one event, in aggregates f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise, product
 from typing import Any
@@ -160,26 +160,17 @@ def _all_or_any(join: type[c.And | c.Or], truths: list[bool]) -> bool:
 
 
 def _holds(atom: c.Condition, negated: bool, events_of: EventsOf) -> bool:
-    if isinstance(atom, c.Bracket) and c.reads_previous(atom):
-        return _holds_between(atom, negated, events_of)
-    condition = atom.condition if isinstance(atom, c.Some) else atom
-    labels = labels_outside_aggregates(condition)
-    values = (
-        value_of(condition, dict(zip(labels, choice)), events_of)
-        for choice in product(*(events_of(label) for label in labels))
-    )
+    values = _values_for_choices(atom.condition if isinstance(atom, c.Some) else atom, events_of)
     if isinstance(atom, c.Some) and not negated:
         return any(value is True for value in values)
     return all(value is not None and bool(value) != negated for value in values)
 
 
-def _holds_between(bracket: c.Bracket, negated: bool, events_of: EventsOf) -> bool:
-    """A bracket with ``prev`` (spec §10): it holds for every two neighbouring events of its label."""
-    others = [label for label in labels_outside_aggregates(bracket) if label != bracket.label]
-    for former, latter in pairwise(events_of(bracket.label)):
-        for choice in product(*(events_of(label) for label in others)):
-            single: dict[str | None, Event | None] = {**dict(zip(others, choice)), bracket.label: latter}
-            value = value_of(bracket, single, events_of, former)
-            if value is None or bool(value) == negated:
-                return False
-    return True
+def _values_for_choices(atom: c.Condition, events_of: EventsOf) -> Iterator[Value]:
+    """The values of an atom for every choice of events; of a bracket with ``prev`` for neighbouring ones (spec §10)."""
+    own = atom.label if isinstance(atom, c.Bracket) and c.reads_previous(atom) else None
+    labels = [label for label in labels_outside_aggregates(atom) if label != own]
+    pairs: Iterable[tuple[Event | None, Event | None]] = [(None, None)] if own is None else pairwise(events_of(own))
+    for former, latter in pairs:
+        for choice in product(*map(events_of, labels)):
+            yield value_of(atom, {**dict(zip(labels, choice)), own: latter}, events_of, former)

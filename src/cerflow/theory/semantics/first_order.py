@@ -46,10 +46,8 @@ class _FirstOrder:
         self._events = events
         self._answer = cache(self._evaluate)
         self._places = occurrences(formula)
-        self.mentioned = {k: variables(place.formula) for k, place in self._places.items()}
-        self._defined = {
-            k: defined_variables(place.formula, outside_iterations=True) for k, place in self._places.items()
-        }
+        self.mentioned = {k: variables(p.formula) for k, p in self._places.items()}
+        self._defined = {k: defined_variables(p.formula, outside_iterations=True) for k, p in self._places.items()}
 
     def valuations(self, names: frozenset[str]) -> Iterator[Valuation]:
         """All valuations of some variables."""
@@ -100,10 +98,8 @@ class _FirstOrder:
                 best = {frozenset(p for _, p in m) for m in labelled}
                 return frozenset(m for m in self.of(parts[0], i, j, v) if m in best)
             case f.Within():
-                matches = self.of(parts[0], i, j, v)
-                return frozenset(
-                    m for m in matches if within(frozenset(("", p) for p in m), formula.window, self._events)
-                )
+                found, window = self.of(parts[0], i, j, v), formula.window
+                return frozenset(m for m in found if within(frozenset(("", p) for p in m), window, self._events))
         raise TypeError(f"{type(formula).__name__} has no first-order reading")
 
     def _changed(self, v: Valuation, names: frozenset[str]) -> Iterator[Valuation]:

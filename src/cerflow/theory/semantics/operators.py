@@ -249,10 +249,8 @@ def aggregate(name: str, values: Sequence[Value]) -> Value:
     if not known:
         return None
     match name:
-        case "min":
-            return min(known)  # type: ignore[no-any-return]
-        case "max":
-            return max(known)  # type: ignore[no-any-return]
+        case "min" | "max":
+            return (min if name == "min" else max)(known)  # type: ignore[no-any-return]
         case "sum" if isinstance(known[0], datetime.timedelta):
             return duration(sum(v // MICROSECOND for v in known))
         case "avg" if isinstance(known[0], datetime.timedelta):

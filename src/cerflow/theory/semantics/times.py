@@ -53,19 +53,16 @@ def time_arithmetic(sign: str, left: Any, right: Any) -> Value:
         left = parsed_moment(left)
     if isinstance(right, str):
         right = parsed_moment(right)
+    turn = -1 if sign == "-" else 1
     match sign, left, right:
         case "-", datetime.datetime(), datetime.datetime():
             return duration(microseconds_since_epoch(left) - microseconds_since_epoch(right))
-        case "-", datetime.datetime(), datetime.timedelta():
-            return _moved(left, -(right // MICROSECOND))
-        case "+", datetime.datetime(), datetime.timedelta():
-            return _moved(left, right // MICROSECOND)
+        case "+" | "-", datetime.datetime(), datetime.timedelta():
+            return _moved(left, turn * (right // MICROSECOND))
         case "+", datetime.timedelta(), datetime.datetime():
             return _moved(right, left // MICROSECOND)
-        case "+", datetime.timedelta(), datetime.timedelta():
-            return duration(left // MICROSECOND + right // MICROSECOND)
-        case "-", datetime.timedelta(), datetime.timedelta():
-            return duration(left // MICROSECOND - right // MICROSECOND)
+        case "+" | "-", datetime.timedelta(), datetime.timedelta():
+            return duration(left // MICROSECOND + turn * (right // MICROSECOND))
         case "*", datetime.timedelta(), int() | float():
             return _times(left // MICROSECOND, right)
         case "*", int() | float(), datetime.timedelta():
