@@ -286,10 +286,7 @@ def refuse_registers(transducer: Transducer) -> None:
         )
 
 
-_SECOND_ORDER = (
-    *(f.EventType, f.AnyEvent, f.NotEvent, f.As, f.Rename),
-    *(f.Filter, f.Disjunction, f.Sequence, f.Iteration),
-)
+_SECOND_ORDER = (f.SingleEvent, f.As, f.Rename, f.Filter, f.Disjunction, f.Sequence, f.Iteration)
 
 
 def _allow(formula: f.Formula, operators: tuple[type[f.Formula], ...], others: str, hint: str | None = None) -> None:

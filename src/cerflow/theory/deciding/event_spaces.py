@@ -66,11 +66,8 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
         demands.read(tree)
     if demands.faults:
         raise demands.faults[0]
-    named = any(
-        isinstance(current, EventType | AnyEvent | TypeTest | StreamTest) and current.stream is not None
-        for tree in trees
-        for current in walk(tree)
-    )
+    sources = (n for tree in trees for n in walk(tree) if isinstance(n, EventType | AnyEvent | TypeTest | StreamTest))
+    named = any(source.stream is not None for source in sources)
     computed = frozenset(demands.computed)
     if schema is not None:
         kinds = {name: schema.kind(name if schema.has(name) else schema.type) for name in demands.names}

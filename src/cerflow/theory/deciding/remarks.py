@@ -193,24 +193,21 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
             continue
         yield from _labels_given_again(current)
         kept, excluded = _unrelated(current.left), _unrelated(current.right)
+        place = current.right.span
         if isinstance(current, f.NotFollowedBy):
             if isinstance(current.window, f.CountWindow) and inquiry.never_matches(excluded, current.window):
-                yield Remark(
-                    f"this excludes nothing: it can never match within {show(current.window)}", current.right.span
-                )
+                yield Remark(f"this excludes nothing: it can never match within {show(current.window)}", place)
             continue
         if inquiry.never_matches(kept) or inquiry.never_matches(excluded):
             continue
         if inquiry.same(type(current)(kept, excluded), kept, window):
             events = "from the first to the last event" if isinstance(current, f.Without) else "up to the last event"
-            yield Remark(
-                f"this excludes nothing: it can never match {events} of the part before it", current.right.span
-            )
+            yield Remark(f"this excludes nothing: it can never match {events} of the part before it", place)
         elif _ends_at_any_event(current.left, read):
             yield Remark(
                 "this excludes almost nothing: the part before it ends with any EVENT, so it has a match that is "
                 "complete at the next event, whatever follows",
-                current.right.span,
+                place,
             )
         elif current is whole and isinstance(current, f.Unless):
             begun = f.Start(kept)
@@ -218,7 +215,7 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
                 yield Remark(
                     "this excludes only by events before the first event of a match: UNLESS looks at all events up "
                     "to the last one of the part before it, never at later events",
-                    current.right.span,
+                    place,
                 )
 
 

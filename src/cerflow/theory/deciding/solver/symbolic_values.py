@@ -113,12 +113,10 @@ class SymbolicValues:
         self.mentioned = mentioned
         computing = (Arithmetic, Negative, Joined, Word)
         read = {a.name for n in nodes if isinstance(n, computing) for a in walk(n) if isinstance(a, Attribute)}
-        kinds = event_space.kinds
-        self.computing = any(
-            kinds.get(name) in (ValueKind.FLOAT, ValueKind.INTEGER) for name in read | event_space.computed
-        )
-        #: Whether some floats are computed with.
-        self.floating = any(kinds.get(name) is ValueKind.FLOAT for name in read | event_space.computed)
+        computed = {event_space.kinds.get(name) for name in read | event_space.computed}
+        #: Whether some floats are computed with, and whether some numbers are.
+        self.floating = ValueKind.FLOAT in computed
+        self.computing = self.floating or ValueKind.INTEGER in computed
 
     # -- events --------------------------------------------------------------------------------------------------
 

@@ -106,9 +106,7 @@ def eliminate_epsilon(automaton: RegisterA) -> RegisterA:
             yield automaton.enclosed(targets), *effect
 
     start = automaton.enclosed(automaton.starts)
-    return automaton.built(
-        [start], successors, lambda place: not place.isdisjoint(automaton.finals), automaton.registers
-    )
+    return automaton.built([start], successors, lambda q: not q.isdisjoint(automaton.finals), automaton.registers)
 
 
 @dataclass(frozen=True)

@@ -269,15 +269,12 @@ def _either(alternatives: Sequence[_Alternative], around: f.Formula | None = Non
         return alternatives[0]
     members = [a.resolved() for a in alternatives]
     formulas = [a.formula for a in members]
-    whole = (
-        with_children(around, formulas)
-        if around is not None and len(formulas) == 2
-        else reduce(f.Disjunction, formulas)
-    )
+    whole = reduce(f.Disjunction, formulas)
+    if around is not None and len(formulas) == 2:
+        whole = with_children(around, formulas)
     bound = frozenset.intersection(*(a.bound for a in members))
-    return _Alternative(
-        whole, bound, sum(a.size + 1 for a in members) - 1, frozenset().union(*(a.waiting for a in members))
-    )
+    waiting = frozenset[_Waiting]().union(*(a.waiting for a in members))
+    return _Alternative(whole, bound, sum(a.size + 1 for a in members) - 1, waiting)
 
 
 def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
