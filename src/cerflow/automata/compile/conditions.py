@@ -174,9 +174,7 @@ class Relating:
 
     def choices(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[_Values]:
         """Every choice of events: the current event for the labels ``given``, register contents for those ``seen``."""
-        parts = [
-            [self.here[label]] * (label in given) + [self._stored[label]] * (label in seen) for label in self.labels
-        ]
+        parts = [[self.here[x]] * (x in given) + [self._stored[x]] * (x in seen) for x in self.labels]
         for choice in product(*parts):
             yield {leaf: value for part in choice for leaf, value in part.items()}
 

@@ -26,7 +26,7 @@ from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, walk, walk_into, with_children
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
+from cerflow.logic.conditions.guards import InWindow, NoRow, Of, Satisfied, SetCall, Stored, leaves, substitute
 
 #: A label, and the occurrence of the formula that binds it to one event.
 Reference = tuple[str, int]
@@ -174,9 +174,7 @@ def _greatest_known(atom: c.Condition, registers: RegisterFile) -> list[c.Condit
 
 def _ranges(leaf: c.Expression, registers: RegisterFile) -> bool:
     """Whether a leaf stands for all rows of a collection."""
-    if isinstance(leaf, AllRows):
-        return False
-    return isinstance(leaf, Stored) and registers.registers[leaf.register].keeps is Accumulation.SET
+    return type(leaf) is Stored and registers.registers[leaf.register].keeps is Accumulation.SET
 
 
 def waiting_rows(label: str) -> UnsupportedQueryError:
@@ -291,9 +289,8 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     simple = _resolve_in_place(operand, label, scope, keep, stored, here)
     if simple is not None:
         return simple
-    repeated = waiting_repeatedly(
-        operand, lambda atom: _mentions(atom, label, scope), lambda t: label in t.labels, registers
-    )
+    own = (label, scope)
+    repeated = waiting_repeatedly(operand, lambda atom: own in references(atom), lambda t: label in t.labels, registers)
     aside: dict[Template, int] = {}
 
     def step(waiting: _Aside, t: Transition) -> list[tuple[_Aside, Transition]]:
@@ -305,18 +302,18 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
             return [(None, replace(t, atoms=()).guarded([*t.atoms, *kept]).writing(keep))]
         if waiting is None:
             return [(None, _with_values(t, stored))]
-        if any(_mentions(condition, label, scope) for write in t.writes for condition in write.where):
+        if any(own in references(condition) for write in t.writes for condition in write.where):
             # Rows of a collection cannot wait for an event that decides whether they belong to it.
             raise waiting_rows(label)
         rest, writes, forms = [], [], set(waiting)
         for atom in t.atoms:
-            if not any(u in stored for u in leaves(atom)):
+            if own not in references(atom):
                 rest.append(atom)
                 continue
             deferred = defer(atom, label, registers)
             form = deferred.form
             if form not in aside:
-                aside[form] = deferred.register(form in repeated, (label, scope), registers)
+                aside[form] = deferred.register(form in repeated, own, registers)
             writes.append(Write(aside[form], deferred.row, form not in forms, deferred.where))
             forms.add(form)
         return [(frozenset(forms), replace(t, atoms=tuple(rest)).writing(*writes))]
@@ -378,7 +375,3 @@ def _resolve_in_place(
 def _units(t: Transition, label: str, scope: int) -> list[Of]:
     conditions = [*t.atoms, *(c for write in t.writes for c in write.where)]
     return [u for c in conditions for u in leaves(c) if isinstance(u, Of) and (u.label, u.scope) == (label, scope)]
-
-
-def _mentions(atom: c.Condition, label: str, scope: int) -> bool:
-    return (label, scope) in references(atom)

@@ -285,13 +285,8 @@ def _attributes_tested(test: c.Condition) -> list[str] | None:
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
     """The registers that are read one row at a time."""
-    found = {
-        n.register
-        for root in roots
-        for n in guards.leaves(root)
-        if isinstance(n, guards.Stored) and not isinstance(n, guards.AllRows)
-    }
-    return tuple(sorted(found))
+    # Not those that are read as `AllRows`.
+    return tuple(sorted({n.register for root in roots for n in guards.leaves(root) if type(n) is guards.Stored}))
 
 
 def _asked_of_sets(call: guards.SetCall, earlier: Iterable[tuple[Value, ...]], here: Sequence[Value]) -> bool | None:

@@ -21,7 +21,7 @@ from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.logic.conditions.guards import AllRows, Stored, is_local, leaves
+from cerflow.logic.conditions.guards import Stored, is_local, leaves
 from cerflow.look.pictures.targets import picture, shown_or_told
 
 if TYPE_CHECKING:
@@ -152,10 +152,8 @@ def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> 
 
     Without rows, such a condition and its negation both hold.
     """
-    return any(
-        isinstance(leaf, Stored) and not isinstance(leaf, AllRows) and register(leaf.register).keeps is Accumulation.SET
-        for leaf in leaves(condition)
-    )
+    single = (leaf for leaf in leaves(condition) if type(leaf) is Stored)
+    return any(register(leaf.register).keeps is Accumulation.SET for leaf in single)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ Field = tuple[int, int]
 #: How a field of a covering row must compare with the field of the covered one; None: in any way.
 Relation = Operator | None
 
-_LESS, _GREATER = 1, 2
+_LESS, _GREATER, _SAME = 1, 2, 3
 _RELATIONS: tuple[Relation, ...] = (None, Operator.LE, Operator.GE, Operator.EQ)
 _LEFT = {Operator.LT: _LESS, Operator.LE: _LESS, Operator.GT: _GREATER, Operator.GE: _GREATER}
 _OTHER_WAY = {_LESS: _GREATER, _GREATER: _LESS}
@@ -143,20 +143,14 @@ def _asked(condition: c.Condition, waiting: AwaitedEvent) -> Iterator[tuple[Stor
             yield from _compared(condition.left, need)
             yield from _compared(condition.right, _OTHER_WAY[need])
         case _:
-            yield from _fixed(condition)
+            yield from _compared(condition, _SAME)
 
 
-def _compared(side: c.Expression, need: int) -> Iterator[tuple[Stored, int]]:
-    if type(side) is Stored:
-        yield side, need
-    else:
-        yield from _fixed(side)
-
-
-def _fixed(root: Node) -> Iterator[tuple[Stored, int]]:
+def _compared(root: Node, need: int) -> Iterator[tuple[Stored, int]]:
+    """The fields below a node: one that stands alone may change as ``need`` says, others must stay the same."""
     for leaf in leaves(root):
         if isinstance(leaf, Stored):
-            yield leaf, _LESS | _GREATER
+            yield leaf, need if type(root) is Stored else _SAME
 
 
 def _written(t: Transition, after: Mapping[Field, int], registers: Sequence[Register]) -> Iterator[tuple[Stored, int]]:
@@ -165,15 +159,11 @@ def _written(t: Transition, after: Mapping[Field, int], registers: Sequence[Regi
         if not need:
             continue
         keeps = registers[register].keeps
-        stays = True
-        for write in reversed(t.writes):
-            if write.register != register:
-                continue
+        for write in (write for write in reversed(t.writes) if write.register == register):
             yield from _compared(write.row[k], need)
             if write.fresh or keeps is Accumulation.VALUE:
-                stays = False
                 break
             if keeps is Accumulation.SAME:
-                need = _LESS | _GREATER
-        if stays:
+                need = _SAME
+        else:
             yield Stored(register, k), need

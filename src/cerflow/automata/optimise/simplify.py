@@ -11,7 +11,7 @@ from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, explored
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
-from cerflow.base.graphs import gathered, reached_along
+from cerflow.base.graphs import gathered, grouped, reached_along
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import Window
 from cerflow.logic.conditions.cases import contradicts
@@ -106,18 +106,14 @@ def _merge(transducer: Transducer) -> Transducer:
 
 def _bisimulation(transducer: Transducer) -> list[int]:
     """The class of each state. Only states whose successors changed their class are visited again."""
-    leaving: list[list[tuple[int, int]]] = [[] for _ in range(transducer.states)]
-    entering: list[set[int]] = [set() for _ in range(transducer.states)]
     # A number for the effect of a transition, so that trees are compared only once.
-    actions: dict[tuple[object, ...], int] = {}
-    for t in transducer.transitions:
-        action = actions.setdefault((t.test, t.atoms, t.labels, t.writes), len(actions))
-        leaving[t.source].append((action, t.target))
-        entering[t.target].add(t.source)
+    numbers: dict[object, int] = {}
+    moves = transducer.transitions
+    actions = [numbers.setdefault((t.test, t.atoms, t.labels, t.writes), len(numbers)) for t in moves]
+    leaving = grouped(transducer.states, ((t.source, (action, t.target)) for t, action in zip(moves, actions)))
+    entering = grouped(transducer.states, ((t.target, t.source) for t in moves))
     classes = [(q in transducer.final) + 2 * (q in transducer.initial) for q in range(transducer.states)]
-    members: dict[int, set[int]] = {}
-    for q, c in enumerate(classes):
-        members.setdefault(c, set()).add(q)
+    members = {c: set(states) for c, states in gathered((c, q) for q, c in enumerate(classes)).items()}
     fresh = 4
     changed = set(range(transducer.states))
     while changed:

@@ -90,12 +90,10 @@ class _Builder:
         final: set[int] = set()
         ends = {state for states in part.ends.values() for state in states}
         silent = {t.target for t in part.transitions if not t.labels}
-        if ends & silent:
+        if both := ends & silent:
             done = self._state()
             final.add(done)
-            part.transitions += [
-                t.moved(t.source, done) for t in part.transitions if t.labels and t.target in ends & silent
-            ]
+            part.transitions += [t.moved(t.source, done) for t in part.transitions if t.labels and t.target in both]
         whole = Fragment(self._states, {waiting}, final | (ends - silent), part.transitions).trimmed()
         return terminals.waiting_anywhere(merge_transitions(whole))
 
