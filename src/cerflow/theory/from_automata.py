@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import accumulate
 
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
@@ -66,10 +67,8 @@ class Descriptions:
         return f.Project(tuple(sorted(self.kept)) or (self._fresh.like("nothing"),), formula)
 
     def _labels(self, t: Transition) -> set[str]:
-        found = {label for label in t.labels if label != TYPE_LABEL}
-        if TYPE_LABEL in t.labels:
-            found.update(name for name in self._types_of(t) if name is not None)
-        return found
+        types = self._types_of(t) if TYPE_LABEL in t.labels else ()
+        return {*t.labels, *(name for name in types if name is not None)} - {TYPE_LABEL}
 
     def _types_of(self, t: Transition) -> list[str | None]:
         """The types to distinguish, and None for all others."""
@@ -380,16 +379,9 @@ def _others(stream: Stream, marked: list[int]) -> Iterator[tuple[Stream, dict[in
     choices += [whole[:p] + whole[p + 1 :] for p, is_kept in whole if not is_kept]
     choices += [[*whole[:p], (more, False), *whole[p:]] for p, _ in whole for more in range(len(stream))]
     for chosen in choices:
-        events = _rearranged(stream, [position for position, _ in chosen])
-        yield events, {position: place for place, (position, is_kept) in enumerate(chosen) if is_kept}
-
-
-def _rearranged(stream: Stream, chosen: list[int]) -> Stream:
-    """Events of a stream at new positions; times never decrease."""
-    found: list[Event] = []
-    for place, position in enumerate(chosen):
-        time = stream[position].time
-        if found and found[-1].time > time:
-            time = found[-1].time
-        found.append(replace(stream[position], position=place, time=time))
-    return Stream(found, stream.microseconds_per_tick)
+        # Times never decrease.
+        own = [stream[position] for position, _ in chosen]
+        times = accumulate((event.time for event in own), max)
+        events = (replace(e, position=place, time=time) for place, (e, time) in enumerate(zip(own, times)))
+        places = {position: place for place, (position, is_kept) in enumerate(chosen) if is_kept}
+        yield Stream(events, stream.microseconds_per_tick), places

@@ -24,6 +24,7 @@ from itertools import combinations
 from typing import Any
 
 from cerflow.base import limits
+from cerflow.base.graphs import gathered
 from cerflow.language.automaton import State, sorted_states
 from cerflow.language.condition import And, Condition, Not, Or
 from cerflow.logic.conditions.cases import contradicts
@@ -193,7 +194,7 @@ def io_determinize(automaton: FreeA, *, most: int | None = None) -> FreeA:
 
     Raises `UnsupportedQueryError` if more than ``most`` minterms would have to be tried.
     """
-    return _subsets(automaton, lambda taken: _by_output(taken, dict.fromkeys(t.output for t in taken)), most)
+    return _subsets(automaton, lambda taken: gathered((t.output, t) for t in taken).items(), most)
 
 
 @defined_for(CEA, UCEA)
@@ -209,7 +210,11 @@ def io_complement(
     outputs = automaton.label_sets if alphabet is None else frozenset(alphabet)
     if isinstance(automaton, CEA):
         outputs = frozenset((SKIPPED, MARKED))
-    return _subsets(automaton, lambda taken: _by_output(taken, sorted(outputs, key=sorted)), most, accepting=False)
+
+    def together(taken: _Taken) -> list[tuple[frozenset[str], _Taken]]:
+        return [(output, [t for t in taken if t.output == output]) for output in sorted(outputs, key=sorted)]
+
+    return _subsets(automaton, together, most, accepting=False)
 
 
 @defined_for(SRT, RMA)
@@ -254,13 +259,9 @@ def unchecked_subsets(
     return _subsets(automaton, together, most, satisfiable=satisfiable)
 
 
-def _by_output(taken: _Taken, outputs: Iterable[frozenset[str]]) -> list[tuple[frozenset[str], _Taken]]:
-    return [(output, [t for t in taken if t.output == output]) for output in outputs]
-
-
 def _subsets(
     automaton: A,
-    parts: Callable[[_Taken], list[tuple[frozenset[str], _Taken]]],
+    parts: Callable[[_Taken], Iterable[tuple[frozenset[str], _Taken]]],
     most: int | None,
     *,
     accepting: bool = True,

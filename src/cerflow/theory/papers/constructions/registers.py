@@ -44,17 +44,14 @@ def kinds(transducer: Automaton) -> frozenset[AutomatonKind]:
     return frozenset(kind for kind, belongs in found.items() if belongs)
 
 
+_COMBINING = (c.And, c.Or, c.Not, c.Constant)
+
+
 def _compares_with_registers(condition: c.Condition) -> bool:
     """Whether a condition only tests whether the event equals the contents of registers."""
-    for current in walk(condition):
-        match current:
-            case c.And() | c.Or() | c.Not() | c.Constant():
-                continue
-            case c.Comparison(Operator.EQ | Operator.NE) if register_selection(current):
-                continue
-            case c.Condition():
-                return False
-    return True
+    atoms = (n for n in walk(condition) if isinstance(n, c.Condition) and not isinstance(n, _COMBINING))
+    equalities = (Operator.EQ, Operator.NE)
+    return all(isinstance(n, c.Comparison) and n.operator in equalities and register_selection(n) for n in atoms)
 
 
 def on_every_trail(
