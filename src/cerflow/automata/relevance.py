@@ -37,7 +37,9 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
     """The relevant events of a transducer; if every event is relevant, the condition is TRUE, with the reason."""
     if has_ticks(transducer):
         return Relevance(TRUE, ("any event may show that a deadline has passed",))
-    windows = _windows(transducer)
+    trees = (tree for t in transducer.transitions for tree in t.trees)
+    windows: list[Window | None] = [n.window for tree in trees for n in walk(tree) if isinstance(n, Measure | InWindow)]
+    windows += [transducer.window, *(r.window for r in transducer.registers)]
     if any(isinstance(window, CountWindow) for window in windows):
         return Relevance(TRUE, ("a window of events counts every event",))
     if any(isinstance(window, AttributeWindow) for window in windows):
@@ -68,13 +70,6 @@ def relevance_of_transducer(transducer: Transducer) -> Relevance:
     if condition == TRUE and not reasons:
         reasons["events of every type may matter"] = None
     return Relevance(condition, tuple(reasons))
-
-
-def _windows(transducer: Transducer) -> list[Window | None]:
-    """All windows that a transducer asks for."""
-    guards = (tree for t in transducer.transitions for tree in t.trees)
-    found = [transducer.window, *(r.window for r in transducer.registers)]
-    return [*found, *(n.window for guard in guards for n in walk(guard) if isinstance(n, Measure | InWindow))]
 
 
 def _type_of(leaf: Condition) -> str | None:

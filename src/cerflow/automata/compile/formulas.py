@@ -222,14 +222,12 @@ class _FormulaCompiler:
 
     def _joined(self, current: f.Join, below: list[Fragment]) -> Fragment:
         optional = (f.can_be_absent(current.left), f.can_be_absent(current.right))
-        if not isinstance(current, f.All):
-            if isinstance(current, f.Sequence):
-                return sequence(below[0], below[1], optional)
-            if deadlines.ends_late(below[0]):
-                return deadlines.sequence_in_time(below[0], below[1], optional)
-            return sequence(below[0], below[1], optional, marks)
-        alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
-        return reduce(union, alone, product_all(*below))
+        if isinstance(current, f.All):
+            alone = [operand.copy() for operand, other in zip(below, reversed(optional)) if other]
+            return reduce(union, alone, product_all(*below))
+        if isinstance(current, f.StrictSequence) and deadlines.ends_late(below[0]):
+            return deadlines.sequence_in_time(below[0], below[1], optional)
+        return sequence(below[0], below[1], optional, marks if isinstance(current, f.StrictSequence) else None)
 
     def _any_type(
         self, check: c.Condition | None, event: f.AnyEvent | f.NotEvent, never: str | None = None

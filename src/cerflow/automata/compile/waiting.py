@@ -81,7 +81,12 @@ class Deferred:
 
     def register(self, repeated: bool, awaited: Reference, registers: RegisterFile) -> int:
         """A new register for conditions of this form; ``repeated`` says that several may wait at the same time."""
-        instants = self._instants(registers)
+        instants: dict[int, c.Expression] = {}
+        for k, e in enumerate(self.row):
+            if is_instant(e):
+                instants[k] = e
+            elif isinstance(e, Stored) and (e.register, e.field) in registers.instants:
+                instants[k] = registers.instants[e.register, e.field]
         keeps = self.accumulation(registers) if repeated else Accumulation.VALUE
         covering: tuple[Operator | None, ...] = ()
         if self.where or keeps is Accumulation.SET:
@@ -90,15 +95,6 @@ class Deferred:
         number = registers.add(Register(keeps, len(self.row), meaning, covering=covering))
         registers.instants.update({(number, k): expression for k, expression in instants.items()})
         return number
-
-    def _instants(self, registers: RegisterFile) -> dict[int, c.Expression]:
-        found: dict[int, c.Expression] = {}
-        for k, e in enumerate(self.row):
-            if is_instant(e):
-                found[k] = e
-            elif isinstance(e, Stored) and (e.register, e.field) in registers.instants:
-                found[k] = registers.instants[e.register, e.field]
-        return found
 
     def accumulation(self, registers: RegisterFile) -> Accumulation:
         """The least part of several rows that the condition needs, to be tested for all of them."""

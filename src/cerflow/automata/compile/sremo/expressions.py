@@ -31,7 +31,7 @@ from cerflow.language import sremo as r
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, fold, nested_operands, walk_into
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.connectives import TRUE, conjunction
+from cerflow.logic.conditions.connectives import FALSE, TRUE, conjunction, conjuncts
 from cerflow.logic.conditions.guards import Satisfied
 from cerflow.logic.rewriting.strategies import without_strategies
 
@@ -161,7 +161,11 @@ class _Builder:
             case r.Complement():
                 return (yield from self._complement(expression, question))
             case r.Windowed():
-                return (yield from self._windowed(expression, question))
+                operand = yield self._ask(question, expression.operand, windowed=True)
+                whole = Positions(operand.empty)
+                for held, fragment in self._fragments(operand):
+                    self._add(whole, restrict(fragment, expression.window, self.registers), held)
+                return whole
         raise TypeError(f"{type(expression).__name__} is not an expression without strategies")
 
     def _ask(self, question: _Question, expression: r.Sremo, **changes: object) -> _Question:
@@ -171,10 +175,11 @@ class _Builder:
         return replace(asked, held=restricted(asked.held, wanted))
 
     def _terminal(self, terminal: r.Terminal, question: _Question) -> Positions:
-        guards = terminals.guards_of(terminal.condition, dict(question.held))
-        if guards is None:
-            return Positions()
         after = dict(question.held)
+        known = terminals.with_empty_registers(terminal.condition, after)
+        if known == FALSE:
+            return Positions()
+        guards = [terminals.on_places(part, after) for part in conjuncts(known)]
         writes = []
         for register in terminal.registers:
             if register in question.live:
@@ -273,13 +278,6 @@ class _Builder:
                 "!(e WITHIN 10 EVENTS).",
             )
         self._add(whole, complement_of(fragment, self.registers), held)
-        return whole
-
-    def _windowed(self, expression: r.Windowed, question: _Question) -> _Rule:
-        operand = yield self._ask(question, expression.operand, windowed=True)
-        whole = Positions(operand.empty)
-        for held, fragment in self._fragments(operand):
-            self._add(whole, restrict(fragment, expression.window, self.registers), held)
         return whole
 
 

@@ -18,7 +18,7 @@ from cerflow.language.condition import Attribute, Condition, Expression, LabelRe
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.connectives import FALSE, TRUE, conjuncts, with_atoms
+from cerflow.logic.conditions.connectives import FALSE, TRUE, with_atoms
 from cerflow.logic.conditions.guards import Of, Satisfied, Stored, leaves, separate, substitute
 
 #: A register of an expression, and the number of its copy.
@@ -32,22 +32,11 @@ START = -1
 _HERE = "\0here"
 
 
-def guards_of(condition: Condition, held: Mapping[str, int]) -> list[Condition] | None:
-    """The guards of a terminal whose registers are held at the numbered places; other registers are empty.
-
-    An atom on an empty register is false, and its negation true. None if that alone makes the condition false.
-    """
-    known = with_empty_registers(condition, held)
-    if known == FALSE:
-        return None
-    scopes = {**held, _HERE: 0}
-    return [_on_places(part, scopes) for part in conjuncts(known)]
-
-
-def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
+def on_places(condition: Condition, held: Mapping[str, int]) -> Condition:
+    """The guard that a condition is where its registers are held at the numbered places."""
     if isinstance(condition, Not) and isinstance(condition.operand, Satisfied):
         # Of what must not be true the same is stored as of what must be.
-        return Not(Satisfied(_on_places(condition.operand.condition, scopes)))
+        return Not(Satisfied(on_places(condition.operand.condition, held)))
 
     def name(current: Node) -> Node:
         # With a name for the current event, conditions on registers alone differ from those that also read the event.
@@ -55,11 +44,14 @@ def _on_places(condition: Condition, scopes: dict[str, int]) -> Condition:
             return replace(current, label=_HERE)
         return current
 
-    return read_on_event(separate(transform(condition, name), scopes), lambda leaf: leaf.label == _HERE)
+    return read_on_event(separate(transform(condition, name), {**held, _HERE: 0}), lambda leaf: leaf.label == _HERE)
 
 
 def with_empty_registers(condition: Condition, held: Collection[str]) -> Condition:
-    """The condition with FALSE for every atom on a register that is not held, and constants simplified."""
+    """The condition with FALSE for every atom on a register that is not held, and constants simplified.
+
+    An atom on an empty register is false, and its negation true.
+    """
     return with_atoms(condition, lambda atom: atom if all(r in held for r in condition_labels(atom)) else FALSE)
 
 
@@ -85,15 +77,10 @@ class Places:
         """The transitions with registers for their ``own`` places; other reads stay as they are."""
         read: dict[Place, dict[Expression, Stored]] = {}
         stored: dict[Expression, Expression] = {}
-        for t in transitions:
-            for tree in t.trees:
-                for leaf in leaves(tree):
-                    if isinstance(leaf, Of) and leaf not in stored and own((leaf.label, leaf.scope)):
-                        meaning = f"{leaf.label}.{show(leaf.expression)}"
-                        register = registers.value(1, meaning)
-                        stored[leaf] = read.setdefault((leaf.label, leaf.scope), {})[leaf.expression] = Stored(
-                            register, 0
-                        )
+        for leaf in dict.fromkeys(leaf for t in transitions for tree in t.trees for leaf in leaves(tree)):
+            if isinstance(leaf, Of) and own(place := (leaf.label, leaf.scope)):
+                kept = Stored(registers.value(1, f"{leaf.label}.{show(leaf.expression)}"), 0)
+                stored[leaf] = read.setdefault(place, {})[leaf.expression] = kept
         places = {number: place for place, number in self._numbers.items() if own(place)}
 
         def written(w: Write) -> list[Write]:
