@@ -96,8 +96,12 @@ def preferred(
     fragment = followed.fragment
     going_on = {t.source for t in fragment.transitions}
     name = _ALL if strategy is Strategy.LAST else _EQUAL
-    # With NEXT a preferred run stays preferred, wherever it goes.
-    overtaken = _simulation(fragment, registers) if strategy is Strategy.NEXT else operator.eq
+    overtaken: Callable[[int, int], bool] = operator.eq
+    if strategy is Strategy.NEXT:
+        # A preferred run stays preferred, wherever it goes. A cheap test shows which may end whenever another does.
+        # The followed runs begin together, but may then be anywhere.
+        pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= limits.ABREAST_STATES else ()
+        overtaken = Simulation(fragment.finished(registers.registers), pairs).holds
     order = _order(strategy, (lambda t: not by.isdisjoint(t.labels)) if by else (lambda t: bool(t.labels)))
     others_counts, better_from_better, better_from_others = order
     others_matter, better_matter = _rivals_that_matter(fragment, order)
@@ -137,13 +141,6 @@ def preferred(
     chosen = track(fragment, start, step, lambda rivals: rivals is None).trimmed()
     # Sets of runs divide events into more cases than matter.
     return chosen.with_transitions(_together(chosen.transitions))
-
-
-def _simulation(fragment: Fragment, registers: RegisterFile) -> Callable[[int, int], bool]:
-    """Whether a run from one state may end whenever one from another does, as far as a cheap test can show."""
-    # The followed runs begin together, but may then be anywhere.
-    pairs = permutations(range(fragment.states), 2) if fragment.states**2 <= limits.ABREAST_STATES else ()
-    return Simulation(fragment.finished(registers.registers), pairs).holds
 
 
 def _rivals_that_matter(

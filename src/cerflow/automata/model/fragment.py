@@ -224,9 +224,8 @@ def iterate(operand: Fragment, joins: Joins = None) -> Fragment:
 
 def relabel(operand: Fragment, change: Callable[[frozenset[str]], frozenset[str]]) -> Fragment:
     """Change the labels of every transition that has labels."""
-    return operand.with_transitions(
-        [replace(t, labels=change(t.labels)) if t.labels else t for t in operand.transitions]
-    )
+    changed = [replace(t, labels=change(t.labels)) if t.labels else t for t in operand.transitions]
+    return operand.with_transitions(changed)
 
 
 def track(

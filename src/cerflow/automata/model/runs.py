@@ -25,7 +25,7 @@ from cerflow.language.node import Node, transform, walk
 from cerflow.language.predicates.asking import arguments_of_sets, as_argument, ask_of_set
 from cerflow.language.predicates.registry import registered
 from cerflow.logic.conditions import guards
-from cerflow.logic.conditions.connectives import UNKNOWN, conjuncts, constant
+from cerflow.logic.conditions.connectives import conjuncts, constant
 from cerflow.logic.conditions.evaluate import compare, value_on
 
 #: The content of a register: nothing yet, a row of values, or the rows of a collection.
@@ -191,8 +191,9 @@ class RunReader:
                     return c.LabelReference(f"\0{found.position}")
                 case guards.NoRow():
                     return c.Constant(False)
-                case guards.InWindow():
-                    return self._in_window(current.window, position, current.start)
+                case guards.InWindow(c.Literal(begun), window):
+                    now: Any = self.measure(window, position)
+                    return constant(None if None in (begun, now) else now - begun < self.size(window))
             return current
 
         return value(transform(root, known))
@@ -203,14 +204,6 @@ class RunReader:
             return True
         first, last = (self.measure(window, position) for position in (min(positions), max(positions)))
         return first is not None and last is not None and last - first < self.size(window)
-
-    def _in_window(self, window: Window, position: int, start: Node) -> c.Condition:
-        assert isinstance(start, c.Literal)  # the register has been read
-        first: Any = start.value
-        now: Any = self.measure(window, position)
-        if first is None or now is None:
-            return UNKNOWN
-        return c.Constant(now - first < self.size(window))
 
     def size(self, window: Window) -> int | float | Fraction:
         """The size of a window in what `measure` gives."""

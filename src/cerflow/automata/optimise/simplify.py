@@ -28,8 +28,10 @@ def simplify(
     useful = _beginning_together(fragment.with_transitions(possible)).trimmed()
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
-    current = _drop_dead_writes(useful.finished(registers, window, mentioned))
-    return _use_few_registers(_merge(_share_registers(current)))
+    merged = _merge(_share_registers(_drop_dead_writes(useful.finished(registers, window, mentioned))))
+    used = sorted({r for t in merged.transitions for r in (*t.reads(), *(w.register for w in t.writes))})
+    renumbered = _renumbered(merged, {old: new for new, old in enumerate(used)})
+    return replace(renumbered, registers=tuple(merged.registers[r] for r in used))
 
 
 def with_other_transitions(
@@ -155,12 +157,6 @@ def _share_registers(transducer: Transducer) -> Transducer:
         if other != register:
             same[register] = other
     return _renumbered(transducer, same) if same else transducer
-
-
-def _use_few_registers(transducer: Transducer) -> Transducer:
-    used = sorted({r for t in transducer.transitions for r in (*t.reads(), *(w.register for w in t.writes))})
-    renumbered = _renumbered(transducer, {old: new for new, old in enumerate(used)})
-    return replace(renumbered, registers=tuple(transducer.registers[r] for r in used))
 
 
 def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:

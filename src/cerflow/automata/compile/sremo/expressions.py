@@ -268,7 +268,9 @@ class _Builder:
         fragment = self._alone(operand, (q for ends in operand.ends.values() for q in ends))
         own = self.places.settled(fragment.transitions, self.registers, lambda place: place not in reserved)
         fragment = merge_transitions(fragment.with_transitions(own))
-        bounded = question.windowed or _window_inside(expression.operand)
+        # Whether windows bound all of the operand except events that it reads unconditionally.
+        outside = walk_into(inner, lambda n: isinstance(n, r.Sremo) and not isinstance(n, r.Windowed | r.Terminal))
+        bounded = question.windowed or all(not isinstance(n, r.Terminal) or n == r.ANY_EVENT for n in outside)
         if not bounded and remembers_without_end(fragment, self.registers.registers):
             raise UnsupportedQueryError(
                 "'!' needs a window here: the excluded part relates its own events by registers, and could take any "
@@ -290,12 +292,6 @@ def _event_denied(expression: r.Intersection) -> r.Terminal | None:
     return r.Terminal(conjunction(denied)) if len(denied) == len(found) else None
 
 
-def _window_inside(operand: r.Sremo) -> bool:
-    """Whether windows bound all of an expression except events that it reads unconditionally."""
-    outside = walk_into(operand, lambda n: isinstance(n, r.Sremo) and not isinstance(n, r.Windowed | r.Terminal))
-    return all(not isinstance(n, r.Terminal) or n == r.ANY_EVENT for n in outside)
-
-
 #: The name of the runs that must not end.
 _DENIED = "denied"
 #: The state of the following run: the runs beside it (None: they will end anyway), and whether none ended now.
@@ -308,7 +304,10 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
     Raises `UnsupportedQueryError` if the runs of the operand remember sets, or divide events into too many cases.
     """
     followed = FollowedRuns(operand, registers, alone=True)
-    final, ending = followed.final, _universal(followed.fragment)
+    final, transitions = followed.final, followed.fragment.transitions
+    # States in which a run can stay over any event, and end with it.
+    ended = {t.source for t in transitions if t.test == TRUE and not t.atoms and t.target in final}
+    ending = frozenset(t.source for t in transitions if t.skips and t.source in ended)
 
     def step(place: _Beside, t: Transition) -> Iterator[tuple[_Beside, Transition]]:
         run_set, _ = place
@@ -354,9 +353,3 @@ def _both_ways(guards: list[Condition] | None) -> list[tuple[bool, list[Conditio
         return [(False, [])]
     held = (True, guards)
     return [held, (False, [Not(Satisfied(conjunction(guards)))])] if guards else [held]
-
-
-def _universal(fragment: Fragment) -> frozenset[int]:
-    """States in which a run can stay over any event, and end with it."""
-    ended = {t.source for t in fragment.transitions if t.test == TRUE and not t.atoms and t.target in fragment.final}
-    return frozenset(t.source for t in fragment.transitions if t.skips and t.source in ended)
