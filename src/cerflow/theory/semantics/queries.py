@@ -75,8 +75,8 @@ def evaluate(
     read = _inputs(query, events)
     with with_numeric_time(read.microseconds_per_tick):
         sessions = [
-            _Session(query, substream, key, clock, first_order)
-            for (key, _), substream in _sessions(_substreams(query, read), forget).items()
+            _Session(query, events_of_one, key, clock, first_order)
+            for key, events_of_one in _sessions(query, read, forget)
         ]
         found = list[Match]()
         for moment, concerned in _moments(query, events, sessions, clock):
@@ -194,26 +194,19 @@ def _inputs(query: s.Select, events: Sequence[Event]) -> Stream:
     return Stream((event for event in events if event.stream in query.streams), tick)
 
 
-def _substreams(query: s.Select, events: Stream) -> dict[Key, Stream]:
+def _sessions(query: s.Select, events: Stream, forget: int | None) -> Iterator[tuple[Key, Stream]]:
+    """The substreams, with their keys, each cut where an event comes too late after the previous one."""
+
     def key(event: Event) -> Key:
         values = (map(event.attribute, alternatives) for alternatives in query.partition)
         return tuple(next((v for v in found if v is not None), None) for found in values)
 
-    members = gathered((key(event), event) for event in events if None not in key(event))
-    return {key: Stream(substream, events.microseconds_per_tick) for key, substream in members.items()}
-
-
-def _sessions(substreams: Mapping[Key, Stream], forget: int | None) -> dict[tuple[Key, int], Stream]:
-    """The substreams by key, each cut where an event comes too late after the previous one."""
-    found: dict[tuple[Key, int], Stream] = {}
-    for key, substream in substreams.items():
-        starts = [0]
+    for own, members in gathered((key(event), event) for event in events if None not in key(event)).items():
+        substream, starts = Stream(members, events.microseconds_per_tick), [0]
         if forget is not None:
             longest = substream.ticks(forget)
             starts += [j for j in range(1, len(substream)) if substream[j].time - substream[j - 1].time > longest]
-        for number, (begin, end) in enumerate(pairwise([*starts, len(substream)])):
-            found[key, number] = substream[begin:end]
-    return found
+        yield from ((own, substream[begin:end]) for begin, end in pairwise([*starts, len(substream)]))
 
 
 def _globally(c: ComplexEvent, events: Sequence[Event]) -> ComplexEvent:
