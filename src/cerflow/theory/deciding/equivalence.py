@@ -20,7 +20,7 @@ from cerflow.base.schema import Schema
 from cerflow.language.formula import Formula, NotFollowedBy
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.theory.deciding.event_spaces import EventSpace, event_spaces_of
+from cerflow.theory.deciding.event_spaces import event_spaces_of
 from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory, Labels, Subset, UnboundedMemoryError
 from cerflow.theory.deciding.minterms import EventMinterm, EventMinterms
 from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, witness_of
@@ -35,8 +35,6 @@ class _PathStep(NamedTuple):
 
 
 _Path = tuple[_PathStep, ...]
-#: Finds a shortest path to a witness in one event space, perhaps over events that need not exist.
-_Search = Callable[[EventMinterms, bool], _Path | None]
 T = TypeVar("T", bound=Hashable)
 
 
@@ -62,7 +60,7 @@ def find_difference(first: Formula, second: Formula, **asked: Unpack[ComparisonO
     other = compile_formula(second, named=one.mentioned)
     if other.mentioned != one.mentioned:
         one = compile_formula(first, named=other.mentioned)
-    return answer_about((one, other), (first, second), **asked)
+    return answer_for((one, other), (first, second), **asked)
 
 
 def shortest_match(
@@ -70,12 +68,10 @@ def shortest_match(
 ) -> Answer:
     """Whether a formula has a match in any stream; raises as `find_difference` does."""
     _refuse_deadlines(formula)
-    return answer_about((compile_formula(formula),), (formula,), schema=schema, budget=budget, replay=replay)
+    return answer_for((compile_formula(formula),), (formula,), schema=schema, budget=budget, replay=replay)
 
 
-def answer_about(
-    transducers: Sequence[Transducer], roots: Sequence[Node], **asked: Unpack[ComparisonOptions]
-) -> Answer:
+def answer_for(transducers: Sequence[Transducer], roots: Sequence[Node], **asked: Unpack[ComparisonOptions]) -> Answer:
     """As `find_difference`, for two transducers made of conditions ``roots``; of a single one, whether it has a match.
 
     No label of two transducers depends on the type of the event.
@@ -93,7 +89,16 @@ def answer_about(
             freed = FiniteMemory(replace(transducers[0], transitions=plain, registers=(), window=None), budget)
             if all(_match(freed, algebra, True) is None for algebra in algebras):
                 return Answer(False)
-        return _by_solver(error, transducers, one_sided, spaces, replay, budget)
+        if replay is None:
+            raise
+        try:
+            from cerflow.theory.deciding.solver.with_registers import decided_with_registers
+        except ModuleNotFoundError as missing:
+            if missing.name != "z3":
+                raise
+            error.hint = "The extra 'decide' decides more: pip install 'cerflow[decide]'."
+            raise error from None
+        return decided_with_registers(transducers, one_sided, spaces, replay, budget)
     search = partial(_match, runs[0]) if single else partial(_difference, runs[0], runs[1], one_sided)
     return _searched(algebras, search, replay)
 
@@ -109,28 +114,9 @@ def _refuse_deadlines(*formulas: Formula) -> None:
             )
 
 
-def _by_solver(
-    error: UnboundedMemoryError,
-    transducers: Sequence[Transducer],
-    one_sided: bool,
-    spaces: Sequence[EventSpace],
-    replay: Replay | None,
-    budget: Budget,
+def _searched(
+    algebras: Sequence[EventMinterms], search: Callable[[EventMinterms, bool], _Path | None], replay: Replay | None
 ) -> Answer:
-    """What Z3 decides; raises the error without ``replay``, and with a hint if Z3 is not installed."""
-    if replay is None:
-        raise error
-    try:
-        from cerflow.theory.deciding.solver.with_registers import decided_with_registers
-    except ModuleNotFoundError as missing:
-        if missing.name != "z3":
-            raise
-        error.hint = "The extra 'decide' decides more: pip install 'cerflow[decide]'."
-        raise error from None
-    return decided_with_registers(transducers, one_sided, spaces, replay, budget)
-
-
-def _searched(algebras: Sequence[EventMinterms], search: _Search, replay: Replay | None) -> Answer:
     """Search every event space over events that certainly exist, then over those that might."""
     found = [(steps, algebra.event_space) for algebra in algebras if (steps := search(algebra, False)) is not None]
     if found:

@@ -27,15 +27,8 @@ from cerflow.theory.deciding.witnesses import Answer, Budget
 
 #: Operators that can take all matches away, or that bring together what does not go together.
 _RESTRICTING = (
-    f.Filter,
-    f.Conjunction,
-    f.Repetition,
-    f.Selection,
-    f.Start,
-    f.StrictIteration,
-    f.StrictSequence,
-    f.Exclusion,
-    f.Within,
+    *(f.Filter, f.Conjunction, f.Exclusion, f.Selection, f.Start, f.Within),
+    *(f.Repetition, f.StrictIteration, f.StrictSequence),
 )
 
 

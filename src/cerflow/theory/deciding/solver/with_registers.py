@@ -30,8 +30,6 @@ from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, witness_of
 #: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
 _Shape = tuple[int, bool]
 _Shapes = tuple[_Shape, _Shape | None]
-#: The sort of each field of each register: none yet, or None if it holds values that are not known.
-_Sorts = dict[tuple[int, int], ValueSort | None]
 
 
 class _Templates:
@@ -40,7 +38,8 @@ class _Templates:
     def __init__(self, runs: s.Runs, name: str, event: SymbolicEvent) -> None:
         self.runs = runs
         self._name = name
-        self._sorts: _Sorts = {}
+        #: The sort of each field of each register: none yet, or None if it holds values that are not known.
+        self._sorts: dict[tuple[int, int], ValueSort | None] = {}
         while self._learn(event):
             pass
 

@@ -32,7 +32,7 @@ from cerflow.base.schema import Schema
 from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
-from cerflow.theory.deciding.equivalence import answer_about
+from cerflow.theory.deciding.equivalence import answer_for
 from cerflow.theory.deciding.witnesses import Answer, Budget, Witness
 from cerflow.theory.from_automata import matches_of_star_runs
 from cerflow.theory.papers.constructions.determinize import steps_by_minterm
@@ -329,4 +329,4 @@ def difference(
 
     roots = [t.condition for automaton in (first, second) for t in automaton.transitions if t.condition is not None]
     engine = to_engine(first), to_engine(second)
-    return answer_about(engine, roots, schema=schema, budget=Budget(steps), replay=replay)
+    return answer_for(engine, roots, schema=schema, budget=Budget(steps), replay=replay)
