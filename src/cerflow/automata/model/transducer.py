@@ -206,22 +206,17 @@ class Transducer:
     def live(self) -> tuple[frozenset[int], ...]:
         """For each state, the registers that some transition may still read before writing them again."""
 
-        def needs(
-            reads: tuple[set[int], list[tuple[int, bool, frozenset[int]]]], after: Iterable[int]
-        ) -> frozenset[int]:
+        def needs(reads: tuple[set[int], list[tuple[Write, frozenset[int]]]], after: frozenset[int]) -> frozenset[int]:
             # All reads see the registers before the transition; writes happen in their order.
             found, wanted = set(reads[0]), set(after)
-            for register, fresh, read in reads[1]:
-                if register in wanted:
-                    if fresh:
-                        wanted.discard(register)
+            for write, read in reads[1]:
+                if write.register in wanted:
+                    if write.fresh:
+                        wanted.discard(write.register)
                     found |= read
             return frozenset(found | wanted)
 
-        reads = (
-            (registers_read(t.atoms), [(w.register, w.fresh, w.reads()) for w in reversed(t.writes)])
-            for t in self.transitions
-        )
+        reads = ((registers_read(t.atoms), [(w, w.reads()) for w in reversed(t.writes)]) for t in self.transitions)
         edges = ((t.target, t.source, read) for t, read in zip(self.transitions, reads))
         live = settled_values(dict.fromkeys(range(self.states), frozenset[int]()), edges, needs, or_)
         return tuple(live[state] for state in range(self.states))

@@ -77,13 +77,9 @@ def kept_values(transducer: Transducer, *, detecting: bool = False) -> Register 
     for number, register in enumerate(transducer.registers):
         written = [w for t in transducer.transitions for w in t.writes if w.register == number]
         # Counters take few values; of the starts of a window only the latest is kept.
-        of_events = any(
-            isinstance(leaf, Attribute | Measure | Function | LabelReference)
-            or (isinstance(leaf, Stored) and leaf.register != number)
-            for w in written
-            for value in w.row
-            for leaf in walk(value)
-        )
+        leaves = [leaf for w in written for value in w.row for leaf in walk(value)]
+        others = any(isinstance(leaf, Stored) and leaf.register != number for leaf in leaves)
+        of_events = others or any(isinstance(leaf, Attribute | Measure | Function | LabelReference) for leaf in leaves)
         tests = [atom for t in transducer.transitions for atom in t.atoms if number in registers_read([atom])]
         one_suffices = detecting and all(isinstance(a, Comparison) and a.operator in _ORDERS for a in tests)
         if register.window is not None or not of_events or one_suffices:
