@@ -107,8 +107,10 @@ class Denotation:
         # The questions about the formula itself and about its operands: about the first one, and the second one.
         again, first, second = map(asking, (k, *(*parts, k, k)[:2]))
 
+        now = at_event(self._events[j])
+
         def one(label: str) -> Known:
-            return frozenset(((frozenset(((label, j),)), at_event(self._events[j])),))
+            return frozenset(((frozenset(((label, j),)), now),))
 
         match formula:
             case f.EventType() | f.AnyEvent():
@@ -168,18 +170,14 @@ class Denotation:
                 together = {n: frozenset(c for c, m in matches if m == n) for n in {m for _, m in matches}}
                 return frozenset((c, n) for n, cs in together.items() for c in kept_by(formula.strategy, cs, by))
             case Regular():
-                return self._regular(k, formula, i, j)
+                if k not in self._expressions:
+                    self._expressions[k] = SremoDenotation(formula.expression, self._events)
+                return frozenset((marks, now) for marks in self._expressions[k].ending(i, j))
             case AutomatonFormula():
                 return automaton_matches(formula, self._events, i, j)
             case f.Within():
                 return frozenset(m for m in (yield first(i, j)) if within(m[0], formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is not a formula")
-
-    def _regular(self, k: int, formula: Regular, i: int, j: int) -> Known:
-        if k not in self._expressions:
-            self._expressions[k] = SremoDenotation(formula.expression, self._events)
-        now = at_event(self._events[j])
-        return frozenset((marks, now) for marks in self._expressions[k].ending(i, j))
 
     def _name(self, wanted: f.AnyEvent | f.NotEvent, j: int) -> str:
         """The label that EVENT and NOT give: the type, unless an event kind has that name."""

@@ -74,10 +74,7 @@ def evaluate(
     clock = Clock(events, until, clocked)
     read = _inputs(query, events)
     with with_numeric_time(read.microseconds_per_tick):
-        sessions = [
-            _Session(query, events_of_one, key, clock, first_order)
-            for key, events_of_one in _sessions(query, read, forget)
-        ]
+        sessions = [_Session(query, part, key, clock, first_order) for key, part in _sessions(query, read, forget)]
         found = list[Match]()
         for moment, concerned in _moments(query, events, sessions, clock):
             detecting = [(session, matches) for session in concerned if (matches := session.detected(moment))]
