@@ -200,21 +200,18 @@ def _said(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
     return said if unknown is None else c.Or(said, unknown)
 
 
+#: Conditions that are unknown where one of their operands is null.
+_OF_VALUES = (c.Comparison, c.Like, c.Regexp)
+
+
 def _unknown(atom: c.Condition) -> c.Condition | None:
     """When an atom is neither true nor false; None if never."""
-    sides: tuple[c.Expression, ...]
-    match atom:
-        case c.Comparison():
-            sides = (atom.left, atom.right)
-        case c.Like() | c.Regexp():
-            sides = (atom.operand,)
-        case c.PredicateCall():
-            raise UnsupportedQueryError(
-                f"the language cannot express that {show(atom)} is unknown",
-                hint="A registered predicate under NOT cannot be translated back.",
-            )
-        case _:
-            sides = ()
+    if isinstance(atom, c.PredicateCall):
+        raise UnsupportedQueryError(
+            f"the language cannot express that {show(atom)} is unknown",
+            hint="A registered predicate under NOT cannot be translated back.",
+        )
+    sides = [n for n in atom.children if isinstance(n, c.Expression)] if isinstance(atom, _OF_VALUES) else []
     nulls: list[c.Condition] = [c.IsNull(s) for s in sides if not (isinstance(s, c.Literal) and s.value is not None)]
     return reduce(c.Or, nulls) if nulls else None
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
-from typing import TypeVar
 
 from cerflow.automata.model.runs import Content, Memory, choices, kept
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition, Write, registers_read
@@ -20,7 +19,7 @@ from cerflow.base.events import Value
 from cerflow.base.graphs import reached
 from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow, Window
-from cerflow.language.node import Node, fold, transform, walk, with_children
+from cerflow.language.node import N, Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, normal, not_true
 from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
@@ -37,7 +36,6 @@ Move = tuple[c.Condition, Labels, Configuration]
 Subset = frozenset[Configuration]
 
 _Row = tuple[Value, ...]
-N = TypeVar("N", bound=Node)
 
 
 class UnboundedMemoryError(UnsupportedQueryError):

@@ -88,12 +88,11 @@ def remarks_on_no_match(
 
     Choices are not looked at: they only take matches away.
     """
-    if any(isinstance(n, r.Regular) and unmarked_ends(n.expression) for n in walk(formula)):
-        return remarks(formula, window=window, branches=False, schema=schema)
-    wider = _without_choices(formula)
-    if not _Inquiry(schema).never_matches(wider, window):
-        return []
-    return remarks(wider, window=window, branches=False, schema=schema)
+    if not any(isinstance(n, r.Regular) and unmarked_ends(n.expression) for n in walk(formula)):
+        formula = _without_choices(formula)
+        if not _Inquiry(schema).never_matches(formula, window):
+            return []
+    return remarks(formula, window=window, branches=False, schema=schema)
 
 
 def _without_choices(formula: f.Formula) -> f.Formula:
