@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,7 @@ class Deadlines:
     def __init__(self, reader: EventReader) -> None:
         self._reader = reader
         self._tables = reader.tables
+        self._schema, self._unit = reader.tables.schema, reader.unit
         self._width = max(1, len(reader.keys))
         self.prompt = False
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
@@ -149,7 +151,7 @@ class Deadlines:
         for k, (queue, window) in enumerate(zip(self.queues, self._tables.deadlines)):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
-                begins = measures(window, rows.at(places[opening]), self._tables.schema)
+                begins = measures(window, rows.at(places[opening]), self._schema)
                 queue.added(len(opening))[:] = np.vstack([events.position[opening], begins, events.keys[opening].T])
         self._due = None
 
@@ -186,21 +188,20 @@ class Deadlines:
         if len(at_rows):
             read = np.minimum(at, len(at_rows) - 1)
             own = (at_rows[read] == passed.rows) & (events.keys[read] == passed.keys).all(axis=1)
-        shown, time = passed.rows[passed.begins & ~own], self._tables.schema.time
+        shown, time = passed.rows[passed.begins & ~own], self._schema.time
         times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
         return self._woven(events, at_rows, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
 
     def _passed(self, whole: BatchRows) -> _Passed:
         """The deadlines of all durations that rows show to have passed, which are open no longer."""
-        schema, unit = self._tables.schema, self._reader.unit
         rows, opened, times = [_NOTHING], [np.zeros((KEY + self._width, 0), np.int64)], [_NOTHING]
         for queue, window in zip(self.queues, self._tables.deadlines):
-            edges = bounds(window, whole, schema)
+            edges = bounds(window, whole, self._schema)
             # Times do not decrease, so those that have passed come first.
             over = queue.take(int(np.searchsorted(queue.opened[MEASURE], edges[-1], "right")))
             rows.append(np.searchsorted(edges, over[MEASURE]))
             opened.append(over)
-            times.append(deadlines(window, over[MEASURE], schema, unit))
+            times.append(deadlines(window, over[MEASURE], self._schema, self._unit))
         self._due = None
         members, _, *words = np.concatenate(opened, axis=1)
         at, keys = np.concatenate(rows), np.stack(words, axis=1)
@@ -213,9 +214,7 @@ class Deadlines:
     @cached_property
     def _sizes(self) -> list[int]:
         """The durations in units of the measures, which must be whole numbers."""
-        schema, unit = self._tables.schema, self._reader.unit
-        sizes = (duration_in_units(window, schema, unit) for window in self._tables.deadlines)
-        return [-(-size.numerator // size.denominator) for size in sizes]
+        return [ceil(duration_in_units(window, self._schema, self._unit)) for window in self._tables.deadlines]
 
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
@@ -239,7 +238,7 @@ class Deadlines:
         """
         found: dict[tuple[int, ...], dict[int, int]] = {}
         last: dict[tuple[int, ...], int] = {}
-        step = units_of_time(self._tables.schema, self._reader.unit)
+        step = units_of_time(self._schema, self._unit)
         for queue, size in zip(self.queues, self._sizes):
             count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
             for position, measure, *key in queue.take(count).T.tolist():
@@ -254,35 +253,30 @@ class Deadlines:
     @property
     def next(self) -> pa.Scalar | None:
         """The earliest time at which an open deadline passes; None without one."""
-        schema, unit = self._tables.schema, self._reader.unit
-        first = [
-            deadlines(window, queue.opened[MEASURE, :1], schema, unit)
-            for window, queue in zip(self._tables.deadlines, self.queues)
-            if queue
-        ]
+        waiting = [(window, queue) for window, queue in zip(self._tables.deadlines, self.queues) if queue]
+        first = [deadlines(window, queue.opened[MEASURE, :1], self._schema, self._unit) for window, queue in waiting]
         return self._column_times(np.min(first, axis=0))[0] if first else None
 
     def _column_times(self, times: Ints) -> pa.Array:
-        return column_times(times, self._tables.schema, self._reader.unit)
+        return column_times(times, self._schema, self._unit)
 
     def _at(self, times: pa.Array) -> BatchRows:
         """Rows with only times."""
-        schema = self._tables.schema
-        assert schema.time is not None
-        rows = pa.RecordBatch.from_arrays([times], names=[schema.time])
-        return BatchRows(rows, schema, range(len(times)), self._reader.unit)
+        assert self._schema.time is not None
+        rows = pa.RecordBatch.from_arrays([times], names=[self._schema.time])
+        return BatchRows(rows, self._schema, range(len(times)), self._unit)
 
     # -- ticks and pauses ----------------------------------------------------------------------------------------------
 
     def _columns(self, times: Ints) -> IntRows:
         """The event columns of ticks at these times; only columns that measure time have values."""
         columns = np.full((len(times), max(1, len(self._tables.columns))), NULL)
-        timed = [(k, c) for k, c in enumerate(self._tables.columns) if isinstance(c.window, DurationWindow)]
-        rows = self._at(self._column_times(times)) if timed else None
-        for k, column in timed:
-            assert rows is not None
-            assert column.window is not None
-            columns[:, k] = (bounds if column.bound else measures)(column.window, rows, self._tables.schema)
+        if self._schema.time is None:
+            return columns
+        rows = self._at(self._column_times(times))
+        for k, column in enumerate(self._tables.columns):
+            if isinstance(column.window, DurationWindow):
+                columns[:, k] = (bounds if column.bound else measures)(column.window, rows, self._schema)
         return columns
 
     def _woven(
@@ -331,11 +325,11 @@ class Deadlines:
         known, found = self._things
         if known is self._tables.relevant:
             return found
-        schema = self._tables.schema
+        schema = self._schema
         types = pa.array([TICK.type, PAUSE.type]).cast(schema.columns.field(schema.type).type)
         columns = [types if field.name == schema.type else pa.nulls(2, field.type) for field in schema.columns]
         things = pa.RecordBatch.from_arrays(columns, names=schema.columns.names)
-        rows = BatchRows(things, schema, range(2), self._reader.unit)
+        rows = BatchRows(things, schema, range(2), self._unit)
         self._things = self._tables.relevant, self._reader.signatures(rows)
         return self._things[1]
 
@@ -351,7 +345,7 @@ class Deadlines:
 
     def arrays(self) -> dict[str, Ints]:
         """The arrays that a snapshot holds besides the opening events: their positions, for each deadline."""
-        return {_name(k): queue.opened[POSITION] for k, queue in enumerate(self.queues)}
+        return {f"deadline {k}": queue.opened[POSITION] for k, queue in enumerate(self.queues)}
 
     def take_over(self, arrays: Mapping[str, Any], rows: pa.Table, kept: Ints) -> None:
         """Continue from a snapshot with these arrays, and events at the positions ``kept``, whose strings are known.
@@ -360,14 +354,14 @@ class Deadlines:
         """
         self.begin_anew()
         for k, window in enumerate(self._tables.deadlines):
-            positions = arrays.get(_name(k))
+            positions = arrays.get(f"deadline {k}")
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
             assert positions is not None
             require(positions.ndim == 1 and (positions[1:] > positions[:-1]).all(), "deadlines are out of order")
             require(np.isin(positions, kept).all(), "a deadline is that of an event that is not kept")
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))
-            here = BatchRows(opening, self._tables.schema, positions, self._reader.unit)
-            begins, words = measures(window, here, self._tables.schema), self._reader.key_words(here)[0]
+            here = BatchRows(opening, self._schema, positions, self._unit)
+            begins, words = measures(window, here, self._schema), self._reader.key_words(here)[0]
             self.queues[k] = OpenDeadlines(np.vstack([positions, begins, words.T]))
 
 
@@ -391,7 +385,3 @@ def ascending(*positions: Ints) -> Ints:
     # A stable sort merges sorted stretches, which costs much less than `np.unique`.
     whole = np.sort(np.concatenate([_NOTHING, *positions]), kind="stable")
     return whole[np.diff(whole, prepend=-1) > 0]
-
-
-def _name(k: int) -> str:
-    return f"deadline {k}"

@@ -202,10 +202,7 @@ class Driver:
     @property
     def parts(self) -> list[Changing]:
         """What changes in a push, besides the states of machines."""
-        found: list[Changing] = [self.checker, *self._kept]
-        for machine in self.machines.values():
-            found += machine.parts
-        return found
+        return [self.checker, *self._kept, *(part for machine in self.machines.values() for part in machine.parts)]
 
     def _states(self, rows: int) -> list[StateBefore]:
         """The present states, kept for a push of ``rows`` rows.
@@ -215,9 +212,8 @@ class Driver:
         """
         machines, strict = self.machines.values(), self.checker.policy != "skip"
         # When a later slice or query fails, or much memory is taken, machines have already processed events.
-        processed = rows > self.rows_at_once or self.memory is not None
-        if len(machines) > 1:
-            processed = processed or any(machine.may_fail(strict=strict) for machine in machines)
+        failing = len(machines) > 1 and any(machine.may_fail(strict=strict) for machine in machines)
+        processed = failing or rows > self.rows_at_once or self.memory is not None
         room = max(_cheap(rows), int(limits.COPIED_BYTES_A_SECOND * self._spent))
         return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
 

@@ -49,9 +49,8 @@ class FiniteStream:
         self.reached = 0
         self._store = WholeTable(table.select(columns_kept(plans, schema, whole=True)))
         # Queries that do not share events keep their own, or report the times of some.
-        read = {
-            name for plan in plans.values() for name in (*plan.reads, *(() if plan.shares_events else plan.columns))
-        }
+        read = frozenset[str]().union(*(plan.reads for plan in plans.values()))
+        read = read.union(*(plan.columns for plan in plans.values() if not plan.shares_events))
         self._read = _encoded(table.select([name for name in schema.attributes if name in read]), plans)
 
     def __iter__(self) -> Iterator[Part]:

@@ -110,10 +110,6 @@ class Machine:
         """Made for the first event that the automaton reads; many rules of a large set have none."""
         return Memory(self.tables)
 
-    def _occupied(self) -> int:
-        """The states in which runs may be; see `Memory.occupied`."""
-        return self.memory.occupied if "memory" in vars(self) else first_occupied(self.tables)
-
     @cached_property
     def singles(self) -> SingleEvents:
         """The object that prepares single events."""
@@ -134,7 +130,7 @@ class Machine:
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
         own = exported if exported is not None and rows is whole else ExportedBatch(rows)
-        occupied = cache(self._occupied)
+        occupied = cache(lambda: self.memory.occupied if "memory" in vars(self) else first_occupied(self.tables))
         scan = self.reader.choose_scan(own, rows.num_rows, occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
         asks = scan.follows or (scan.flows and scan.narrows(rows.num_rows))
@@ -273,9 +269,8 @@ class Machine:
             def make() -> MatchGraph:
                 return MatchGraph(*whole_graph(tables, counted.signatures, counted.positions))
 
-            parts.append(
-                Part(CountedMatches(counted.matches, make, single=False), self.store.kept(), tables.label_sets)
-            )
+            found = CountedMatches(counted.matches, make, single=False)
+            parts.append(Part(found, self.store.kept(), tables.label_sets))
         self._read(events, counted.end, count, _nobody, None, parts)
         self._close_part(parts, None)
         return parts
@@ -357,10 +352,8 @@ class Machine:
         if taken is not None:
             detections, nodes, marks = taken
             tables = self.tables
-            kept = self.store.kept()
-            choice = (tables.pick, tables.alone, tables.by)
             graph = MatchGraph(detections, nodes, marks, moments)
-            parts.append(Part(graph, kept, tables.label_sets, *choice))
+            parts.append(Part(graph, self.store.kept(), tables.label_sets, tables.pick, tables.alone, tables.by))
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
@@ -451,7 +444,7 @@ class Machine:
         other failures and interruptions a state of up to ``room`` bytes is copied.
         """
         self._before = before = StateBefore(self.memory)
-        before.always = processed or self.tables.asks or bool(self.tables.guessing) or before.bytes <= room
+        before.always = processed or self.may_fail(strict=False) or before.bytes <= room
         self._strict = strict and self.may_refuse
         self._beside = 0
         return before

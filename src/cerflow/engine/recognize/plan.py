@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from threading import Lock
 
 import numpy as np
@@ -13,23 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.automata.model.clock import deadlines_of, has_ticks
-from cerflow.automata.model.transducer import Transducer, Write
+from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
 from cerflow.base.errors import InputError, expect
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
+from cerflow.engine.recognize import planning
 from cerflow.engine.recognize.columns_needed import holding
-from cerflow.engine.recognize.planning import (
-    absent_so_far,
-    compared_labels,
-    compile_select,
-    detects_only,
-    fitted,
-    limit_of,
-    strategy_of,
-)
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
 from cerflow.engine.results.report import POSITION, Report
 from cerflow.engine.scan.programs import ScanProgram, scan_program
@@ -72,6 +65,8 @@ class InputStreams:
         return rows.take(array_of_numbers(index)), index
 
 
+#: Which register a transition writes to, and whether it starts again.
+_REGISTER = attrgetter("register", "fresh")
 _CONSUME = {Consumption.NONE: 0, Consumption.ANY: 1, Consumption.PARTITION: 2}
 
 
@@ -108,8 +103,8 @@ class Plan:
             check_types(select, schema)
         if position is not None:
             expect(position, str, "the name of the column of positions must be a string")
-        if position is not None and (not schema.has(position) or schema.kind(position) is not ValueKind.INTEGER):
-            raise InputError(f"the position column '{position}' is not a column of integers of the input")
+            if not schema.has(position) or schema.kind(position) is not ValueKind.INTEGER:
+                raise InputError(f"the position column '{position}' is not a column of integers of the input")
         self.select = select
         self.schema = schema = holding(schema, [select])
         self.position = position
@@ -120,10 +115,10 @@ class Plan:
         # A position column of the caller is always reported; one that only FROM needs is reported on request.
         numbered = positions or position is not None
         self.report = Report(select, inner, positions=numbered, position=self.streams.position)
-        self.limit = limit_of(select)
+        self.limit = planning.limit_of(select)
         #: The query as it is evaluated, see `fitted`; ``transducer`` is made from it.
-        self.evaluated = fitted(select, inner, times=not precomputed)
-        self.transducer = compile_select(self.evaluated) if transducer is None else transducer
+        self.evaluated = planning.fitted(select, inner, times=not precomputed)
+        self.transducer = planning.compile_select(self.evaluated) if transducer is None else transducer
         #: Whether each session of a key is a partition of its own, as deadlines may outlast it.
         self.by_session = schema.forget is not None and has_ticks(self.transducer)
         self.keys = (*select.partition, (SESSION,)) if self.by_session else select.partition
@@ -144,7 +139,7 @@ class Plan:
         self._first_scan: BatchScan | None = None
         self.evaluation = Evaluation.of(self._tables)
         #: The program by which batches are scanned, while no event has a type that is taken for absent.
-        self.scan = self._scanned(absent_so_far(select, schema, self._read))
+        self.scan = self._scanned(planning.absent_so_far(select, schema, self._read))
         #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
         self.reads = [name for name in schema.attributes if name in self._read or name == schema.type]
 
@@ -173,14 +168,7 @@ class Plan:
         """A hash of the numbers of states and registers, and of their meaning."""
         made = self._tables.transducer
         moves = [
-            (
-                t.source,
-                t.target,
-                show(t.test),
-                len(t.atoms),
-                sorted(t.labels),
-                [(w.register, w.fresh) for w in t.writes],
-            )
+            (t.source, t.target, show(t.test), len(t.atoms), sorted(t.labels), [*map(_REGISTER, t.writes)])
             for t in made.transitions
         ]
         registers = [(register.keeps, register.fields) for register in made.registers]
@@ -190,15 +178,15 @@ class Plan:
     def remembering(self) -> str:
         """A hash of what transitions write to registers, and of their conditions on these."""
         made = self._tables.transducer
-        moves = [
-            (t.source, t.target, show(t.test), sorted(map(show, t.atoms)), [_written(write) for write in t.writes])
-            for t in made.transitions
-        ]
+        moves = []
+        for t in made.transitions:
+            writes = [(w.register, w.fresh, [*map(show, w.row)], sorted(map(show, w.where))) for w in t.writes]
+            moves.append((t.source, t.target, show(t.test), sorted(map(show, t.atoms)), writes))
         windows = [None if register.window is None else show(register.window) for register in made.registers]
         return _hash((sorted(moves), windows, [register.covering for register in made.registers]))
 
     def _make(self) -> TransducerTables:
-        strategy, pick = strategy_of(self.select, self.transducer)
+        strategy, pick = planning.strategy_of(self.select, self.transducer)
         return TransducerTables(
             self.transducer,
             self.read,
@@ -207,8 +195,8 @@ class Plan:
             position=self.streams.position,
             strategy=strategy,
             pick=pick,
-            by=compared_labels(self.select),
-            detecting=detects_only(self.select),
+            by=planning.compared_labels(self.select),
+            detecting=planning.detects_only(self.select),
             precomputed=self._precomputed,
         )
 
@@ -255,14 +243,6 @@ class Plan:
             "remembering": self.remembering,
         }
 
-    def fits(self, schema: Schema, position: str | None, positions: bool) -> bool:
-        """Whether this is the plan for such events."""
-        return self.schema == schema and self.position == position and self.positions == positions
-
-
-def _written(write: Write) -> tuple[int, bool, list[str], list[str]]:
-    return write.register, write.fresh, [show(value) for value in write.row], sorted(map(show, write.where))
-
 
 def _hash(value: object) -> str:
     """A hash of a value by its notation."""
@@ -292,19 +272,19 @@ class Plans:
     def transducer(self) -> Transducer:
         """The automaton of the query. Raises `UnsupportedQueryError` if the engine cannot evaluate it."""
         if self._transducer is None:
-            self._transducer = compile_select(self._select)
+            self._transducer = planning.compile_select(self._select)
         return self._transducer
 
     def plan(self, schema: Schema, position: str | None = None, positions: bool = True) -> Plan:
         """The plan for events of a schema; raises as `Plan`."""
         schema = schema.reading(attributes_in(self._select))
         for plan in self._plans:
-            if plan.fits(schema, position, positions):
+            if (plan.schema, plan.position, plan.positions) == (schema, position, positions):
                 return plan
         self.check(schema)
         # Most queries have an automaton that serves all schemas.
-        evaluated = fitted(self._select, schema)
-        transducer = self.transducer() if evaluated is self._select else compile_select(evaluated)
+        evaluated = planning.fitted(self._select, schema)
+        transducer = self.transducer() if evaluated is self._select else planning.compile_select(evaluated)
         plan = Plan(self._select, schema, position=position, positions=positions, transducer=transducer)
         if self._lasting:
             self._plans = [plan, *self._plans[: limits.PLANS - 1]]

@@ -118,15 +118,12 @@ def with_one_run_each(transducer: Transducer) -> Transducer:
 
 def transducer_of(select: Select) -> Transducer:
     """The transducer of the formula, window and projection of a query; raises as `compile_select` does."""
-    named: set[str] = set()
-    for item in select.projection.items:
-        named.update(condition_labels(item))
     divided = _divided(select)
     transducer = compile_formula(
         divided.formula,
         window=divided.window,
         keep=kept_labels(select),
-        named=frozenset(named),
+        named=frozenset(label for item in select.projection.items for label in condition_labels(item)),
         # Strategies compare supports before the projection.
         marks=divided.strategy in _STRATEGIES and not divided.by,
         choice=divided.strategy if divided.strategy is f.Strategy.MAX or divided.by else None,
@@ -199,9 +196,8 @@ def _with_strategy_outside(select: Select) -> Select:
     formula, window = select.formula, select.window
     match select.strategy:
         case f.Strategy.STRICT:
-            return replace(
-                select, formula=f.Selection(f.Strategy.STRICT, formula, span=formula.span), strategy=f.Strategy.ALL
-            )
+            strict = f.Selection(f.Strategy.STRICT, formula, span=formula.span)
+            return replace(select, formula=strict, strategy=f.Strategy.ALL)
         case f.Strategy.NEXT | f.Strategy.LAST if select.by:
             if waits_for_ticks(formula):
                 # In a formula it would choose at each deadline, not at an event that shows several.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import struct
 from collections.abc import Callable, Mapping
-from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 from cerflow.base.event_tables import from_rows
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
-from cerflow.engine.evaluate.measures import duration_in_units, units_of_time
+from cerflow.engine.evaluate.measures import units_of_time, window_size
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.scalar import in_units, plain_type_of, scalar
 from cerflow.engine.events.signatures import Evaluation
@@ -91,12 +91,10 @@ class SingleEvents:
 
     def _word(self, name: str) -> _Word | None:
         name = self._schema.column(name)
-        kind = self._kinds[name]
-        if kind is None:
-            return None
-        return in_units(name, self._schema, self.tables.atoms.unit) or self._word_of(kind)
+        kind, change = self._kinds[name], in_units(name, self._schema, self.tables.atoms.unit)
+        return None if kind is None else change or self._word_of(kind)
 
-    def _word_of(self, kind: type | None) -> _Word:
+    def _word_of(self, kind: type) -> _Word:
         return self.tables.strings.code if kind is str else _float_word if kind is float else int
 
     def _column(self, k: int) -> _OfEvent | None:
@@ -136,22 +134,17 @@ class SingleEvents:
 
     def _measured(self, window: Window) -> tuple[Callable[[Mapping[str, Any], int], int | None], int] | None:
         """The function that gives an event's measure for a window, and its size; None unless both are integers."""
+        unit = self.tables.atoms.unit
+        size = ceil(window_size(window, self._schema, unit))
         if isinstance(window, CountWindow):
-            return lambda event, position: position, window.events
-        if isinstance(window, DurationWindow):
-            assert self._time_column is not None
-            name, size = self._time_column, duration_in_units(window, self._schema, self.tables.atoms.unit)
-        else:
-            assert isinstance(window, AttributeWindow)
-            name, size = window.attribute, Fraction(window.size)
-        whole = -(-size.numerator // size.denominator)
-        if whole > MOST:
-            return None
-        if self._kinds[name] is int:
-            return lambda event, position: event[name], whole
-        if self._kinds[name] is datetime.datetime:
-            change = in_units(name, self._schema, self.tables.atoms.unit) or int
-            return lambda event, position: change(event[name]), whole
+            return lambda event, position: position, size
+        name = window.attribute if isinstance(window, AttributeWindow) else self._time_column
+        assert name is not None
+        if size <= MOST and self._kinds[name] is int:
+            return lambda event, position: event[name], size
+        if size <= MOST and self._kinds[name] is datetime.datetime:
+            change = in_units(name, self._schema, unit) or int
+            return lambda event, position: change(event[name]), size
         return None
 
     # -- ticks ---------------------------------------------------------------------------------------------------
@@ -183,17 +176,14 @@ class SingleEvents:
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def _satisfied(self, values: Mapping[str, Any], of_texts: frozenset[int]) -> frozenset[int]:
-        held = [number for number, test in self._tests if test(values) is True]
-        return of_texts.union(held) if held else of_texts
-
     def read(self, values: Mapping[str, Any], position: int, satisfied: frozenset[int]) -> EventArrays | None:
         """The event as the kernels read it, valid until the next call; None if it is not relevant.
 
         ``satisfied`` are the tests of texts that hold, see `TextTests.of`; they must allow that it is relevant.
         """
         tables = self.tables
-        signature = tables.signature(self._satisfied(values, satisfied))
+        held = [number for number, test in self._tests if test(values) is True]
+        signature = tables.signature(satisfied.union(held) if held else satisfied)
         if not self._counted and not tables.relevant[signature]:
             return None
         events = self._events
