@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from fractions import Fraction
+from math import ceil, floor
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +74,7 @@ def bounds(window: Window, rows: BatchRows, schema: Schema, *, closed: bool = Fa
     vector = _vector(window, rows)
     size = window_size(window, schema, rows.unit)
     if vector.kind is not ValueKind.FLOAT:
-        below = _below(vector.integers(), Fraction(size.numerator // size.denominator + 1) if closed else size)
+        below = _below(vector.integers(), Fraction(floor(size) + 1) if closed else size)
         return below if vector.nulls is None else np.where(vector.nulls, NULL, below)
     now, width = vector.floats(), float(size)
     return np.where(np.isnan(now), NULL, _edges(now, float(np.nextafter(width, np.inf)) if closed else width))
@@ -146,7 +147,7 @@ def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -
     end = MOST // step * step
     if pa.types.is_integer(target):
         end = min(MOST, int(np.iinfo(target.to_pandas_dtype()).max))
-    whole = -(-size.numerator // size.denominator)
+    whole = ceil(size)
     found = np.minimum(begins, end - whole) + whole if whole <= MOST else np.full(begins.shape, end)
     return found if step == 1 else -(-found // step) * step
 
@@ -171,7 +172,7 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
 def _below(now: Ints, size: Fraction) -> Ints:
     """For each ``now`` the greatest start outside the window."""
     # For integers, a < size means a < the next integer.
-    whole = -(-size.numerator // size.denominator)
+    whole = ceil(size)
     if NO_BOUND + whole > MOST:
         return np.full(now.shape, NO_BOUND)
     # A size may need 64 bits, but its halves do not.

@@ -92,13 +92,11 @@ class BatchRows:
     def read_at(self, column: str, indices: Ints) -> Vector:
         """The values of a column in some rows only."""
         known = self._vectors.get(column)
-        return known.chosen(indices) if known is not None else self._take(column, indices)
+        return known.chosen(indices) if known is not None else self._read(column, indices)
 
-    def _take(self, column: str, indices: Ints) -> Vector:
-        return vectors.column_vector(self.batch.column(column).take(array_of_numbers(indices)), self.unit)
-
-    def _read(self, column: str) -> Vector:
-        return vectors.column_vector(self.batch.column(column), self.unit)
+    def _read(self, column: str, indices: Ints | None = None) -> Vector:
+        values = self.batch.column(column)
+        return vectors.column_vector(values if indices is None else values.take(array_of_numbers(indices)), self.unit)
 
     def at(self, indices: Ints) -> BatchRows:
         """Some of the rows, in their order."""
@@ -146,11 +144,8 @@ class _SomeRows(BatchRows):
         self._rows = rows
         self._indices = indices
 
-    def _read(self, column: str) -> Vector:
-        return self._rows.read_at(column, self._indices)
-
-    def _take(self, column: str, indices: Ints) -> Vector:
-        return self._rows.read_at(column, self._indices[indices])
+    def _read(self, column: str, indices: Ints | None = None) -> Vector:
+        return self._rows.read_at(column, self._indices if indices is None else self._indices[indices])
 
 
 def _as_decimal(vector: Vector) -> Vector:
@@ -235,13 +230,8 @@ def _either(first: Mask, then: Vector, otherwise: Vector) -> Vector:
 def _beside(value: Vector, other: Vector) -> Vector:
     if value.kind is not ValueKind.FLOAT or other.kind is ValueKind.FLOAT or not value.missing().all():
         return value
-    return Vector(
-        other.kind, np.zeros(value.data.shape, np.int64), np.ones(value.data.shape, bool), ("",) * other.kind.coded
-    )
-
-
-def _coalesced(values: Sequence[Vector]) -> Vector:
-    return reduce(lambda others, value: _either(~value.missing(), value, others), reversed(values))
+    shape = value.data.shape
+    return Vector(other.kind, np.zeros(shape, np.int64), np.ones(shape, bool), ("",) * other.kind.coded)
 
 
 def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -> Vector:
@@ -255,11 +245,8 @@ def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -
     known[codes.ravel()[~unknown.ravel()]] = True
     texts: list[str | None] = []
     for row, is_known in zip(distinct.tolist(), known.tolist()):
-        if is_known:
-            given = (o.dictionary[value] if o.kind is ValueKind.STRING else value for o, value in zip(operands, row))
-            texts.append(function(*given))
-        else:
-            texts.append(None)
+        given = (o.dictionary[value] if o.kind is ValueKind.STRING else value for o, value in zip(operands, row))
+        texts.append(function(*given) if is_known else None)
     data = codes.reshape(unknown.shape)
     unknown = unknown | np.array([text is None for text in texts] or [True])[data]
     return Vector(ValueKind.STRING, data, unknown, [text or "" for text in texts])
@@ -285,7 +272,7 @@ def _date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
 _FUNCTIONS: dict[str, Callable[..., Vector]] = {
     "position": lambda rows, *_: Vector(ValueKind.INTEGER, rows.numbers),
     "time": lambda rows, *_: rows.time(),
-    "coalesce": lambda rows, *operands: _coalesced(operands),
+    "coalesce": lambda rows, *operands: reduce(lambda others, v: _either(~v.missing(), v, others), reversed(operands)),
     "substr": lambda rows, *operands: _on_texts(part_of_text, operands),
     "||": lambda rows, *operands: _on_texts(add, operands),
 }

@@ -134,10 +134,8 @@ def scalar(root: c.Expression | Any, schema: Schema) -> Read | None:
     def visit(current: Node, below: Sequence[Read | None]) -> Read | None:
         if isinstance(current, c.Function) and current.name == "time":
             return None if schema.time is None else _attribute(schema.time, schema, unit)
-        if any(read is None for read in below):
-            return None
-        operands: list[Read] = [read for read in below if read is not None]
-        return _node(current, operands, schema, unit)
+        operands = [read for read in below if read is not None]
+        return _node(current, operands, schema, unit) if len(operands) == len(below) else None
 
     return fold(transform(root, lambda current: _with_numbers(current, schema, unit)), visit)
 
@@ -156,7 +154,7 @@ def _with_numbers(current: Node, schema: Schema, unit: str) -> Node:
                 return c.Literal(duration // timedelta(microseconds=1))
         return child
 
-    return with_children(current, [number(child) for child in current.children])
+    return with_children(current, [*map(number, current.children)])
 
 
 def _is_time(tree: Node, schema: Schema) -> bool:
@@ -193,9 +191,8 @@ def _attribute(name: str, schema: Schema, unit: str) -> Read | None:
 
 
 def _microseconds(expression: c.Expression, operand: Read, schema: Schema, unit: str) -> Read:
-    of_moment = kind_of_expression(expression, schema) is ValueKind.TIMESTAMP
     size = MICROSECONDS[unit].denominator
-    if not of_moment or size == 1:
+    if size == 1 or kind_of_expression(expression, schema) is not ValueKind.TIMESTAMP:
         return operand
     return _computed(lambda value: None if value is None else value // size, [operand])
 

@@ -58,7 +58,12 @@ class Strings:
     def ranks(self) -> Ints:
         """For each code, the rank of its string in the order of all strings so far."""
         if len(self._ranks) != len(self.texts):
-            order = sorted(range(len(self.texts)), key=self.texts.__getitem__)
-            self._ranks = np.empty(len(order), np.int64)
-            self._ranks[order] = np.arange(len(order))
+            self._ranks = ranks_of(self.texts)
         return self._ranks
+
+
+def ranks_of(texts: Sequence[str]) -> Ints:
+    """The place of each of some texts in their order."""
+    ranks = np.empty(len(texts), np.int64)
+    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return ranks

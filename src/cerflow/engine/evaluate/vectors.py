@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -95,20 +96,17 @@ class TruthVector:
         return TruthVector(false, self.unknown)
 
     def __and__(self, other: TruthVector) -> TruthVector:
-        true = self.true & other.true
-        if self.unknown is None and other.unknown is None:
-            return TruthVector(true)
-        possible = self._possible() & other._possible()
-        return TruthVector(true, possible & ~true)
+        return self._joined(other, and_)
 
     def __or__(self, other: TruthVector) -> TruthVector:
-        true = self.true | other.true
+        return self._joined(other, or_)
+
+    def _joined(self, other: TruthVector, join: Callable[[Mask, Mask], Mask]) -> TruthVector:
+        true = join(self.true, other.true)
         if self.unknown is None and other.unknown is None:
             return TruthVector(true)
-        return TruthVector(true, (self._possible() | other._possible()) & ~true)
-
-    def _possible(self) -> Mask:
-        return self.true if self.unknown is None else self.true | self.unknown
+        possible = (v.true if v.unknown is None else v.true | v.unknown for v in (self, other))
+        return TruthVector(true, join(*possible) & ~true)
 
     def vector(self) -> Vector:
         """As a boolean value, null where unknown."""
@@ -171,11 +169,6 @@ def literal_vector(value: int | float | str | bool | timedelta | None) -> Vector
     return Vector(ValueKind.FLOAT, np.array(value, np.float64))
 
 
-def _texts(vector: Vector) -> NDArray[np.object_]:
-    """The distinct texts unchanged, as NumPy's own strings lose zeros at their end."""
-    return np.array(vector.dictionary, dtype=object)
-
-
 def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVector:
     """``left operator right``, unknown where either is null."""
     compare: Callable[..., Mask] = RELATIONS[operator]
@@ -184,7 +177,8 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
         unknown = left.missing() | right.missing()
     if left.kind.coded and right.kind.coded:
         if 0 in (left.data.ndim, right.data.ndim):
-            allowed = compare(_texts(left), _texts(right)).astype(bool)
+            # NumPy's own strings lose zeros at their end.
+            allowed = compare(*(np.array(v.dictionary, dtype=object) for v in (left, right))).astype(bool)
             codes = left.data if right.data.ndim == 0 else right.data
             outcome = allowed[codes] if len(allowed) else np.zeros(codes.shape, bool)
         else:
@@ -225,23 +219,21 @@ def vector_arithmetic(operator: str, left: Vector, right: Vector) -> Vector:
             results = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "%": np.fmod}
             return Vector(ValueKind.FLOAT, results[operator](a, b))
         i, j = left.data.astype(np.int64), right.data.astype(np.int64)
-        unknown = left.missing() | right.missing()
         if operator == "+":
             c = i + j
-            unknown = unknown | (((i ^ c) & (j ^ c)) < 0)
+            lost = ((i ^ c) & (j ^ c)) < 0
         elif operator == "-":
             c = i - j
-            unknown = unknown | (((i ^ j) & (i ^ c)) < 0)
+            lost = ((i ^ j) & (i ^ c)) < 0
         elif operator == "*":
             c = i * j
             safe = np.where(i == 0, 1, i)
-            unknown = unknown | ((i != 0) & ((c // safe != j) | (c % safe != 0)))
+            lost = (i != 0) & ((c // safe != j) | (c % safe != 0))
         else:
             c = np.fmod(i, np.where(j == 0, 1, j))
-            unknown = unknown | (j == 0)
+            lost = j == 0
         # The smallest integer represents null.
-        unknown = unknown | (c == NULL)
-        return Vector(ValueKind.INTEGER, c, unknown)
+        return Vector(ValueKind.INTEGER, c, left.missing() | right.missing() | lost | (c == NULL))
 
 
 def _rounded(values: Floats) -> Floats:

@@ -16,6 +16,7 @@ from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import Call, WholeEvent, readable
 from cerflow.engine.evaluate.predicate_answers import EventArgument, python_arguments
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
+from cerflow.engine.evaluate.string_codes import ranks_of
 from cerflow.engine.evaluate.vectors import TruthVector, Vector, compare_vectors, word
 from cerflow.engine.events.store import one_batch
 from cerflow.engine.layout import NULL
@@ -91,9 +92,8 @@ class LabelAttributes:
         """The position of the label's event in each match, -1 without one."""
         if label not in self._position:
             match, positions = self._having(label)
-            result = np.full(len(self.found), -1, np.int64)
-            result[match] = positions
-            self._position[label] = result
+            self._position[label] = np.full(len(self.found), -1, np.int64)
+            self._position[label][match] = positions
         return self._position[label]
 
     def _having(self, label: str) -> tuple[Ints, Ints]:
@@ -137,12 +137,8 @@ class LabelAttributes:
         match self._flat[flat]:
             case c.Aggregate() as aggregate:
                 column = self._aggregate(aggregate)
-            case c.SetTest(name, argument) as test:
-                events = self.events(next(iter(condition_labels(test))))
-                truth = in_order(name, events.groups, events.value(argument))
-                column = _array(truth.vector(), pa.bool_(), len(self.found))
-            case c.PredicateCall() as call:
-                column = _array(self._answers(call).vector(), pa.bool_(), len(self.found))
+            case c.SetTest() | c.PredicateCall() as test:
+                column = _array(self._truth(test).vector(), pa.bool_(), len(self.found))
             case label, name:
                 if name == "\0time":
                     name = self.schema.time or "\0position"
@@ -150,20 +146,21 @@ class LabelAttributes:
         self._columns[flat] = column
 
     def _aggregate(self, aggregate: c.Aggregate) -> pa.Array:
-        column = self.attribute(aggregate)
+        column, argument = self.attribute(aggregate), aggregate.argument
         if column is not None:
             return column
-        argument = aggregate.argument
         events = self.events(next(iter(condition_labels(argument))))
         values = None if isinstance(argument, c.LabelReference) else events.value(argument)
-        if aggregate.name in SELECTING:
-            assert values is not None
+        if aggregate.name in SELECTING and values is not None:
             value = values.taken(chosen(aggregate.name, events.groups, values))
         else:
             value = aggregated(aggregate.name, events.groups, values)
         return _array(value, ARROW_TYPES[value.kind], len(events.groups.sizes))
 
-    def _answers(self, call: c.PredicateCall) -> TruthVector:
+    def _truth(self, call: c.SetTest | c.PredicateCall) -> TruthVector:
+        if isinstance(call, c.SetTest):
+            events = self.events(next(iter(condition_labels(call))))
+            return in_order(call.name, events.groups, events.value(call.argument))
         predicate = self.predicates[call.name]
         if predicate.kind is PredicateKind.SET:
             return self._answers_about_sets(predicate, call)
@@ -309,12 +306,7 @@ def _order(values: Vector, *, reverse: bool) -> Ints | Floats:
     """Numbers in the order of the values, or in the reverse order."""
     if values.kind is ValueKind.FLOAT:
         return -values.floats() if reverse else values.floats()
-    places = values.data.astype(np.int64)
-    if values.kind.coded:
-        texts = values.dictionary
-        ranks = np.zeros(max(1, len(texts)), np.int64)
-        ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
-        places = ranks[values.data]
+    places = ranks_of(values.dictionary or [""])[values.data] if values.kind.coded else values.data.astype(np.int64)
     return np.invert(places) if reverse else places
 
 

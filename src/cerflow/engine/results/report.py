@@ -100,7 +100,9 @@ class Report:
         #: The columns before the partition keys.
         leading = [n for n in BOOKKEEPING if not (self.counts and n in ("start", "end", "start_time"))]
         self.leading = [name for name in leading if positions or name not in _COUNTED]
-        self.event_fields = self._event_fields()
+        taken = {"position", "labels", "type"}
+        #: The fields of the attributes in reported events.
+        self.event_fields = {name: untaken(unnested(name), taken) for name in self.attributes}
         self.schema = pa.schema(self._fields())
 
     def _reported_attributes(self) -> list[str]:
@@ -138,8 +140,7 @@ class Report:
 
     def _fields(self) -> list[pa.Field]:
         fields = [pa.field(n, pa.int64() if n in _COUNTED else self.time_type) for n in self.leading]
-        for name, key in zip(self.select.key_columns, self.select.partition):
-            fields.append(pa.field(name, self.key_type(key)))
+        fields += [pa.field(n, self.key_type(key)) for n, key in zip(self.select.key_columns, self.select.partition)]
         if self.counts:
             return fields + [pa.field(item.name, COUNT_TYPE) for item in self.counts]
         fields += [pa.field(item.name, self._computed_type(item.expression)) for item in self.computed]
@@ -159,21 +160,14 @@ class Report:
             return pa.timestamp("us", zone_of(expression, self.events))
         return ARROW_TYPES[kind]
 
-    def _event_fields(self) -> dict[str, str]:
-        names, taken = dict[str, str](), {"position", "labels", "type"}
-        for name in self.attributes:
-            names[name] = untaken(unnested(name), taken)
-        return names
-
     @cached_property
     def event_type(self) -> pa.StructType:
         """The type of a reported event."""
-        fields = [pa.field("position", pa.int64())] if self.numbered else []
-        fields.append(pa.field("labels", pa.list_(pa.string())))
-        fields.append(pa.field("type", pa.string()))
-        for name, field in self.event_fields.items():
-            fields.append(pa.field(field, self.events.columns.field(name).type))
-        return pa.struct(fields)
+        fields = [("position", pa.int64())] if self.numbered else []
+        fields += [("labels", pa.list_(pa.string())), ("type", pa.string())]
+        return pa.struct(
+            [*fields, *((f, self.events.columns.field(name).type) for name, f in self.event_fields.items())]
+        )
 
     def key_type(self, key: tuple[str, ...]) -> pa.DataType:
         """The type of a key: one type for all values of its attributes, float64 where integers meet floats."""
@@ -225,8 +219,8 @@ class Report:
             fields = [*asked, *(pa.field(own.name, own.type) for own in self.flat), *fields[: len(self.leading)]]
         if columns is not None:
             expect(columns, (list, tuple, set, frozenset), "columns must be a list of names")
-        if columns is not None and not columns:
-            raise ArgumentError("columns must name at least one column")
+            if not columns:
+                raise ArgumentError("columns must name at least one column")
         names = [field.name for field in fields]
         for name in columns or ():
             if name not in names:
@@ -236,21 +230,14 @@ class Report:
 
 def _common(kind: ValueKind, types: Sequence[pa.DataType], unit: str) -> pa.DataType:
     """A common type for values of several types of a kind; int64 holds all valid integers."""
-    match kind:
-        case ValueKind.INTEGER:
-            return pa.int64()
-        case ValueKind.FLOAT:
-            return pa.float64()
-        case ValueKind.DECIMAL:
-            scale = max(t.scale for t in types)
-            digits = scale + max(t.precision - t.scale for t in types)
-            return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(76, digits), scale)
-        case ValueKind.DURATION:
-            return pa.duration("us")
-        case ValueKind.TIMESTAMP:
-            zones = {t.tz for t in types if pa.types.is_timestamp(t)}
-            return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
-    return pa.string()
+    if kind is ValueKind.DECIMAL:
+        scale = max(t.scale for t in types)
+        digits = scale + max(t.precision - t.scale for t in types)
+        return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(min(76, digits), scale)
+    if kind is ValueKind.TIMESTAMP:
+        zones = {t.tz for t in types if pa.types.is_timestamp(t)}
+        return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
+    return ARROW_TYPES[kind]
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
