@@ -180,7 +180,7 @@ def test_a_store_is_whole_when_arrow_fails(monkeypatch):
         raise pa.ArrowInvalid("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cerflow.engine.events.store._joined", fails)
+        patch.setattr(pa, "concat_batches", fails)
         for call in (
             lambda: store.content,
             lambda: store.forget(np.arange(3)),

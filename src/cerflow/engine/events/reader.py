@@ -44,9 +44,8 @@ class EventReader:
         #: That for large batches.
         self._large = scan
         #: Whether anything is evaluated by columns.
-        self._by_columns = (
-            bool(scan.program.computed) or any(scan.program.filled) or self.tables.schema.forget is not None
-        )
+        program, pauses = scan.program, self.tables.schema.forget is not None
+        self._by_columns = bool(program.computed) or any(program.filled) or pauses
 
     def choose_scan(self, batch: ExportedBatch, rows: int, occupied: Callable[[], int]) -> BatchScan:
         """Choose the scan for a batch of so many ``rows``, before which runs are in the states ``occupied``."""
@@ -157,15 +156,11 @@ class EventReader:
             return words, None
         known = np.ones(n, bool)
         for k, names in enumerate(keys):
-            value = np.zeros(n, np.int64)
             missing = np.ones(n, bool)
-            vectors = [rows.attribute(name) for name in names]
             as_float = self.tables.schema.key_kind(names) is ValueKind.FLOAT
-            for vector in vectors:
-                bits = self._bits(vector, as_float)
-                value = np.where(missing, bits, value)
+            for vector in map(rows.attribute, names):
+                words[:, k] = np.where(missing, self._bits(vector, as_float), words[:, k])
                 missing = missing & vector.missing()
-            words[:, k] = value
             known &= ~missing
         return words, known
 
@@ -185,15 +180,13 @@ class EventReader:
 
     def _column(self, k: int, rows: BatchRows, signatures: Smalls) -> Ints:
         column = self.tables.columns[k]
-        n = rows.count
         if column.window is not None:
             if self.tables.partitioned and isinstance(column.window, CountWindow):
-                return np.zeros(n, np.int64)  # the kernel counts positions in the substream
-            make = bounds if column.bound else measures
-            return make(column.window, rows, self.tables.schema)
+                return np.zeros(rows.count, np.int64)  # the kernel counts positions in the substream
+            return (bounds if column.bound else measures)(column.window, rows, self.tables.schema)
         assert column.expression is not None
         asked = self.tables.wanted(k)[signatures] if k in self.evaluation.asking else None
-        return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (n,))
+        return np.broadcast_to(self._bits(rows.value(column.expression, asked), column.as_float), (rows.count,))
 
     def _window(self, rows: BatchRows) -> tuple[Ints, Ints]:
         window = self.tables.transducer.window

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from cerflow.base import arrow_columns, limits
 from cerflow.base.array_types import Floats, Ints, Mask
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError
+from cerflow.base.nested import untaken
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.evaluate.ranges import limits as value_limits
@@ -144,13 +146,14 @@ class RecordChecker:
         found: list[tuple[Mask, str | Callable[[int], str]]] = []
         useless = arrow_columns.truths_of(types.is_null()) if types.null_count else np.zeros(len(types), bool)
         found.append((useless, f"no event type in '{self.schema.typed_by or self.schema.type}'"))
-        for mask, told in self._unheld(rows):
-            found.append((mask, told))
-            useless = useless | mask
+        for name, most in self._limits.items():
+            beyond = out_of_range(rows.column(name), most)
+            if beyond is not None:
+                found.append((beyond, partial(self._beyond, rows.column(name), name, most)))
+                useless = useless | beyond
         if self.schema.time is not None:
             found.extend(self._bad_times(rows.column(self.schema.time), useless))
-        found = [(mask, reason) for mask, reason in found if mask.any()]
-        if not found:
+        if not any(mask.any() for mask, _ in found):
             return None
         reasons: list[str | None] = [None] * rows.num_rows
         for mask, reason in reversed(found):
@@ -158,19 +161,9 @@ class RecordChecker:
                 reasons[k] = reason if isinstance(reason, str) else reason(k)
         return reasons
 
-    def _unheld(self, rows: pa.RecordBatch) -> Iterator[tuple[Mask, Callable[[int], str]]]:
-        """Events with a value out of range, and the reason."""
-        for name, most in self._limits.items():
-            column = rows.column(name)
-            beyond = out_of_range(column, most)
-            if beyond is not None:
-                reason = why(name, self.schema, most)
-                yield (
-                    beyond,
-                    lambda k, values=column, name=name, reason=reason: (  # type: ignore[misc]
-                        f"the value {written(values[k])} of '{name}' {reason}"
-                    ),
-                )
+    def _beyond(self, column: pa.Array, name: str, most: int, row: int) -> str:
+        """Why an event with a value out of range is refused."""
+        return f"the value {written(column[row])} of '{name}' {why(name, self.schema, most)}"
 
     def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str]]:
         """The times that are unknown or decrease; times of otherwise invalid events do not count."""
@@ -222,10 +215,8 @@ class RecordChecker:
         if self.policy == "fail":
             raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
         if callable(self.policy):
-            why = [reasons[int(k)] or "" for k in numbers]
-            self.policy(
-                _with_reasons(rows.take(arrow_columns.array_of_numbers(numbers)), (self._begin + numbers).tolist(), why)
-            )
+            refused, said = rows.take(arrow_columns.array_of_numbers(numbers)), [reasons[int(k)] or "" for k in numbers]
+            self.policy(_with_reasons(refused, (self._begin + numbers).tolist(), said))
         self._at_once += len(numbers)
         self.rows = np.flatnonzero(~bad)
         return rows.filter(pa.array(~bad))
@@ -264,12 +255,9 @@ class RecordChecker:
 
 
 def _with_reasons(rows: pa.RecordBatch, numbers: list[int], reasons: list[str]) -> pa.Table:
-    refused = pa.Table.from_batches([rows])
-    for name, values in (("row", pa.array(numbers, pa.int64())), ("reason", pa.array(reasons, pa.string()))):
-        while name in refused.column_names:
-            name += "_"
-        refused = refused.append_column(name, values)
-    return refused
+    refused, taken = pa.Table.from_batches([rows]), set(rows.schema.names)
+    refused = refused.append_column(untaken("row", taken), pa.array(numbers, pa.int64()))
+    return refused.append_column(untaken("reason", taken), pa.array(reasons, pa.string()))
 
 
 def _last(column: pa.Array) -> int | float:

@@ -19,21 +19,22 @@ from cerflow.logic.conditions.guards import StreamTest, TypeTest
 def columns_of_test(tree: Node, tables: TransducerTables) -> frozenset[str]:
     """The columns that a test or expression reads."""
     schema = tables.schema
-    found: set[str] = set()
+    found: set[str | None] = set()
     for current in walk(tree):
-        if isinstance(current, Attribute):
-            found.add(schema.column(current.name))
-        elif isinstance(current, TypeTest):
-            found.add(schema.type)
-            if current.stream is not None and schema.stream is not None:
+        match current:
+            case Attribute():
+                found.add(schema.column(current.name))
+            case TypeTest(stream=None):
+                found.add(schema.type)
+            case TypeTest():
+                found.update((schema.type, schema.stream))
+            case StreamTest():
                 found.add(schema.stream)
-        elif isinstance(current, StreamTest) and schema.stream is not None:
-            found.add(schema.stream)
-        elif isinstance(current, Precomputed):
-            found.add(PRECOMPUTED)
-        elif isinstance(current, Function) and current.name == "time" and schema.time is not None:
-            found.add(schema.time)
-    return frozenset(found)
+            case Precomputed():
+                found.add(PRECOMPUTED)
+            case Function("time"):
+                found.add(schema.time)
+    return frozenset(name for name in found if name is not None)
 
 
 def columns_read(tables: TransducerTables, select: Select) -> frozenset[str]:

@@ -180,7 +180,9 @@ class EventStore:
         kept = self._positions[:whole], self._pieces[:whole]
         places, batches = self._positions[whole:], self._pieces[whole:]
         if batches and _may_be_joined(batches):
-            firsts, rows = np.array([place[0] for place in places]), _joined(batches)
+            firsts, rows = np.array([place[0] for place in places]), batches[0]
+            if len(batches) > 1:
+                rows = pa.concat_batches(batches)
             before = np.cumsum([0, *map(len, places[:-1])])
             positions = np.concatenate(self._recent)
             chosen = positions - np.repeat(firsts - before, [*map(len, self._recent)])
@@ -279,7 +281,7 @@ def _append(kept: _Pieces, positions: Ints, rows: pa.RecordBatch) -> None:
         earlier, piece = before[left - 1], pieces[left - 1]
         if isinstance(earlier, range) or not _may_be_joined([piece, rows]):
             break
-        positions, rows = np.concatenate([earlier, positions]), _joined([piece, rows])
+        positions, rows = np.concatenate([earlier, positions]), pa.concat_batches([piece, rows])
         left -= 1
     before[left:], pieces[left:] = [positions], [rows]
 
@@ -290,9 +292,3 @@ def _may_be_joined(pieces: list[pa.RecordBatch]) -> bool:
     if most > limits.JOINED_BYTES:
         most = sum(piece.nbytes for piece in pieces)
     return most <= limits.JOINED_BYTES
-
-
-def _joined(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(pieces) == 1:
-        return pieces[0]
-    return pa.concat_batches(pieces)
