@@ -34,16 +34,14 @@ class AtomCompiler(Instructions):
 
     def add(self, atom: Condition, places: Places) -> None:
         """Add the row of an atom, tested in a state whose registers begin at the slots ``places``."""
-        if isinstance(atom, InWindow) and self._is_scalar(atom.start):
-            slot = places[atom.start.register] + atom.start.field
-            self.rows.append([layout.LT, layout.INT, self.bound_column(atom.window), slot, 0, 0])
-            return
-        if isinstance(atom, Not) and isinstance(atom.operand, InWindow) and self._is_scalar(atom.operand.start):
-            self.add(atom.operand, places)
-            self.rows[-1][layout.A_OPERATOR] = layout.GE
-            return
-        simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
-        self.rows.append(simple if simple is not None else self._program(atom, places))
+        match atom:
+            case InWindow(start, window) | Not(InWindow(start, window)) if self._is_scalar(start):
+                operator = layout.LT if isinstance(atom, InWindow) else layout.GE
+                slot = places[start.register] + start.field
+                self.rows.append([operator, layout.INT, self.bound_column(window), slot, 0, 0])
+            case _:
+                simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
+                self.rows.append(simple if simple is not None else self._program(atom, places))
 
     def _is_scalar(self, expression: Expression) -> bool:
         return (
@@ -96,16 +94,14 @@ class AtomCompiler(Instructions):
         """
         read = sorted(registers_read([expression]))
         key = (expression, kind, *((register, places[register], sets.get(register)) for register in read))
-        known = self._computed.get(key)
-        if known is None:
+        if key not in self._computed:
             start = len(self.code)
             Emitter(self, places, sets).write(expression, as_float=kind is ValueKind.FLOAT)
-            known = self._computed[key] = start, len(self.code)
-            return known
-        for opcode, argument in self.code[slice(*known)]:
+            self._computed[key] = start, len(self.code)
+        for opcode, argument in self.code[slice(*self._computed[key])]:
             if opcode == opcodes.COLUMN:
                 self.readers[argument].add(self.move)
-        return known
+        return self._computed[key]
 
     def product(
         self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[ValueKind]

@@ -19,7 +19,7 @@ from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.language import condition as c
 from cerflow.language.node import Node
 from cerflow.logic.conditions.connectives import spelled_out
-from cerflow.logic.conditions.guards import AllRows, InWindow, NoRow, Satisfied, Stored, is_local
+from cerflow.logic.conditions.guards import InWindow, NoRow, Satisfied, Stored, is_local
 from cerflow.logic.conditions.register_values import Dated, DatePart, Derived, Joined, SquareRoot, Whole
 
 #: The instructions for whole numbers, and for floats.
@@ -63,14 +63,11 @@ class Emitter:
                 self.to.emit(part)
             elif isinstance(part, tuple):
                 self.to.emit(*part)
+            elif isinstance(part, c.Condition):
+                left.extend(reversed(self._condition(part)))
             else:
-                left.extend(reversed(self._parts(part)))
-
-    def _parts(self, current: Node) -> Parts:
-        if isinstance(current, c.Condition):
-            return self._condition(current)
-        assert isinstance(current, c.Expression)
-        return self._expression(current)
+                assert isinstance(part, c.Expression)
+                left.extend(reversed(self._expression(part)))
 
     def _is_read(self, current: Node) -> bool:
         """Whether an event column holds the value of a condition or expression."""
@@ -107,14 +104,12 @@ class Emitter:
             case Call(_, arguments):
                 return [*words(arguments), (opcodes.CALL, self.to.call(current))]
             case CallOfSet(rows=rows):
-                return [
-                    *self._rows(rows),
-                    *words(current.own(current.arguments)),
-                    (opcodes.CALL, self.to.call(current)),
-                ]
+                # The address of the rows of a collection and the number of their words come first.
+                none: Parts = [c.Literal(0), c.Literal(0)]
+                held = none if rows is None else [(opcodes.ROWS, self.places[rows.register])]
+                return [*held, *words(current.own(current.arguments)), (opcodes.CALL, self.to.call(current))]
             case c.Like() | c.Regexp():
-                word = "LIKE" if isinstance(current, c.Like) else "REGEXP"
-                raise self._of_one_event(word, current)
+                raise self._of_one_event(type(current).__name__.upper(), current)
         raise AssertionError(f"{type(current).__name__} over several events")
 
     @staticmethod
@@ -124,12 +119,6 @@ class Emitter:
             span=place.span,
             hint="Apply it to the attributes of each event, or compute it in SELECT.",
         )
-
-    def _rows(self, rows: AllRows | None) -> Parts:
-        """Push the address of the rows of a collection and the number of their words."""
-        if rows is not None:
-            return [(opcodes.ROWS, self.places[rows.register])]
-        return [c.Literal(0), c.Literal(0)]
 
     def _compare(self, operator: Operator, left: c.Expression, right: c.Expression) -> Parts:
         a, b = self.to.kind(left), self.to.kind(right)

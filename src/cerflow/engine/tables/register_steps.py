@@ -49,11 +49,8 @@ class StepCompiler:
 
     def add(self, t: Transition, target: int) -> None:
         """Add the effects of a transition on the registers of a target state (-1: runs do not continue from it)."""
-        if target >= 0:
-            self._copy(t, target)
-            self._write(t, target)
-
-    def _copy(self, t: Transition, target: int) -> None:
+        if target < 0:
+            return
         source = self._slots.at[t.source]
         renewed = {w.register for w in t.writes if w.fresh}
         for register, slot in self._slots.at[target].items():
@@ -63,6 +60,7 @@ class StepCompiler:
             bound = -1 if kept.window is None else self._atoms.bound_column(kept.window)
             width = 1 if kept.keeps is Accumulation.SET else kept.fields
             self.copies.extend((slot + k, source[register] + k, bound) for k in range(width))
+        self._write(t, target)
 
     def _write(self, t: Transition, target: int) -> None:
         for write in t.writes:
@@ -74,9 +72,8 @@ class StepCompiler:
                 places, kinds = self._slots.at[t.source], self._kinds[write.register]
                 product, row = self._atoms.product(write.row, write.where, places, kinds)
                 operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
-                self.steps.append(
-                    [operation, slot, len(self.products), len(self.fields), 0, len(self.fields) + len(row)]
-                )
+                first = len(self.fields)
+                self.steps.append([operation, slot, len(self.products), first, 0, first + len(row)])
                 self.products.append(product)
                 covering = kept.covering or (Operator.EQ,) * kept.fields
                 bounds = [-1 if w is None else self._atoms.bound_column(w) for w in kept.windows]

@@ -73,16 +73,10 @@ class TransducerTables:
         sets = [register.keeps is Accumulation.SET for register in registers]
         #: For each state the slots that hold collections, and those that hold codes of strings.
         self.set_slots = [[slot for register, slot in places.items() if sets[register]] for places in self.slots.at]
-        self.string_slots = [
-            [
-                slot + k
-                for r, slot in places.items()
-                if not sets[r]
-                for k, kind in enumerate(self.kinds[r])
-                if kind.coded
-            ]
-            for places in self.slots.at
+        coded = [
+            [] if sets[r] else [k for k, kind in enumerate(kinds) if kind.coded] for r, kinds in enumerate(self.kinds)
         ]
+        self.string_slots = [[slot + k for r, slot in places.items() for k in coded[r]] for places in self.slots.at]
         #: Whether some collection holds codes of strings.
         self.collects_strings = any(kind.coded for r, kinds in enumerate(self.kinds) if sets[r] for kind in kinds)
         self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
@@ -302,33 +296,27 @@ class TransducerTables:
 
     def signatures(self, found: Sequence[frozenset[int]]) -> list[int]:
         """The numbers of sets of satisfied tests; sets with the same effect share one."""
-        added: list[Effect] = []
-        for satisfied in found:
-            if satisfied not in self._signatures:
-                self._signatures[satisfied] = self._number(self.moves.effect(satisfied), added)
-        if added:
-            self.arrays = self._with_signatures(self.arrays, added)
+        new = [satisfied for satisfied in dict.fromkeys(found) if satisfied not in self._signatures]
+        self._signatures.update(zip(new, self._numbered([*map(self.moves.effect, new)])))
         return [self._signatures[satisfied] for satisfied in found]
 
     def without(self, signature: int, moves: frozenset[int]) -> int:
         """The number of the signature with the same effect except some moves."""
         allowed, left = self.effects[signature]
-        added: list[Effect] = []
-        number = self._number((tuple(move for move in allowed if move not in moves), left), added)
-        if added:
-            self.arrays = self._with_signatures(self.arrays, added)
-        return number
+        return self._numbered([(tuple(move for move in allowed if move not in moves), left)])[0]
 
-    def _number(self, effect: Effect, added: list[Effect]) -> int:
-        """The number of an effect; a new one is ``added``."""
-        if effect not in self._by_effect:
+    def _numbered(self, effects: Sequence[Effect]) -> list[int]:
+        """The numbers of effects; new ones are added."""
+        added = [effect for effect in dict.fromkeys(effects) if effect not in self._by_effect]
+        for effect in added:
             self._by_effect[effect] = len(self._by_effect)
             self.effects.append(effect)
             self.relevant.append(self.moves.matters(effect))
             opening = (self.moves.rows[number].transition for number in effect[0] if self.deadlines)
             self.opened.append(frozenset().union(*(opened_by(t, self.deadlines) for t in opening)))
-            added.append(effect)
-        return self._by_effect[effect]
+        if added:
+            self.arrays = self._with_signatures(self.arrays, added)
+        return [self._by_effect[effect] for effect in effects]
 
     def signature(self, satisfied: frozenset[int]) -> int:
         """The number of one set of satisfied tests."""
