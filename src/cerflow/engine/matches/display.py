@@ -44,11 +44,8 @@ def as_html(report: Report, rows: Sequence[Mapping[str, Any]], number: int) -> s
         if scale is not None:
             cells.append(_timeline(row, report.event_fields.get(report.events.time or "", "position"), *scale))
         for label, columns in labels.items():
-            if label is None:
-                events = [e for e in row["events"] if not labels.keys() & set(e["labels"])]
-            else:
-                events = [e for e in row["events"] if label in e["labels"]]
-            cells.append(_events(events, columns))
+            named = ((e, labels.keys() & set(e["labels"]) or {None}) for e in row["events"])
+            cells.append(_events([e for e, own in named if label in own], columns))
         cells += [_text(row[name]) for name in report.leading]
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     said = counted(number, "row") if report.counts else counted(number, "match", "matches")

@@ -76,11 +76,10 @@ class Detected:
 
     def __init__(self, report: Report, positions: Ints, part: Part) -> None:
         self._report = report
-        moments = part.graph.moments
-        self._moments = moments if moments is not None and Moments.among(positions).any() else None
+        moments, among = part.graph.moments, Moments.among(positions)
+        self._moments = moments if among.any() else None
         self._positions = positions
         if self._moments is not None:
-            among = Moments.among(positions)
             positions = positions.copy()
             positions[among] = self._moments.members[Moments.numbers(positions[among])]
         self._rows = StoredRows(report, part.kept, positions)

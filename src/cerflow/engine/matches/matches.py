@@ -163,8 +163,7 @@ class Matches:
         if any(end is not None and end < 0 for end in ends):
             rows = self.rows()
             ends = [end if end is None or end >= 0 else max(0, rows + end) for end in ends]
-        begin, stop = ends
-        return self._numbered(begin or 0, stop, step)
+        return self._numbered(ends[0] or 0, ends[1], step)
 
     def _numbered(self, begin: int, stop: int | None, step: int) -> Matches:
         chosen = self._picker if isinstance(self._picker, NumberRange) else NumberRange(0, None, 1, self._picker)

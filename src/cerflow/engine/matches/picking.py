@@ -171,7 +171,7 @@ class Passing:
 
 @dataclass(frozen=True)
 class First:
-    """The first ``size`` matches of each counting.detecting event in an order, those without a value last."""
+    """The first ``size`` matches of each detecting event in an order, those without a value last."""
 
     size: int
     by: Order

@@ -52,9 +52,8 @@ def relevant_events(select: Select, transducer: Transducer, schema: Schema, *, c
         only.append(c.In(c.Attribute(None, stream), tuple(map(c.Literal, select.streams))))
     for key in select.partition:
         columns = map(schema.column, key)
-        only.append(
-            propositions.simplified(c.Or, [c.IsNull(c.Attribute(None, name), negated=True) for name in columns])
-        )
+        known = [c.IsNull(c.Attribute(None, name), negated=True) for name in columns]
+        only.append(propositions.simplified(c.Or, known))
     condition = propositions.simplified(c.And, [*only, plainly(found.condition, schema, stream)])
     return Relevance(_types_together(condition, schema), found.reasons)
 
@@ -82,11 +81,8 @@ def plainly(proposition: c.Condition, schema: Schema, stream: str | None = None)
 
 def by_types(condition: c.Condition, schema: Schema) -> c.Condition:
     """A proposition, weakened to what the type of an event and the nulls among its values decide."""
-
-    def known(leaf: c.Condition) -> bool:
-        return isinstance(leaf, c.IsNull) or attributes_in(leaf) <= {schema.type}
-
-    return propositions.weakened(condition, known)
+    known = {schema.type}
+    return propositions.weakened(condition, lambda leaf: isinstance(leaf, c.IsNull) or attributes_in(leaf) <= known)
 
 
 def types_named(condition: c.Condition, schema: Schema) -> tuple[str, ...] | None:

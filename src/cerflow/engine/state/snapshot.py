@@ -77,12 +77,9 @@ def write_snapshot(kind: str, contents: Contents) -> bytes:
         "positions": contents.positions,
         **{f"array {name}": array for name, array in contents.arrays.items()},
     }
-    index = []
-    pieces: list[bytes] = []
-    for name, array in sections.items():
-        kept = _packed(array)
+    index, pieces = [], [*map(_packed, sections.values())]
+    for (name, array), kept in zip(sections.items(), pieces):
         index.append([name, "bytes" if array.dtype == np.uint8 else array.dtype.name, list(array.shape), len(kept)])
-        pieces.append(kept)
     head = json.dumps({"kind": kind, "sections": index}).encode()
     body = b"".join([_LENGTH.pack(len(head)), head, *pieces])
     return b"".join([_BEGIN, b"%d\n" % VERSION, _checksum(body), body])
