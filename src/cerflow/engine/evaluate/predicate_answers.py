@@ -79,9 +79,8 @@ def answers_about_sets(
     index = np.arange(count) if where is None else np.flatnonzero(where)
     own = call.own(arguments)
     rows = zip(*(python_arguments(a, index, unit) for a in own)) if own else ((),) * len(index)
-    found = [
-        ask_of_set(call.predicate, arguments_of_sets(call.sets, call.gathered, (), row, call.here)) for row in rows
-    ]
+    given = (arguments_of_sets(call.sets, call.gathered, (), row, call.here) for row in rows)
+    found = [ask_of_set(call.predicate, some) for some in given]
     true, unknown = np.zeros(count, bool), np.ones(count, bool)
     true[index] = [answer is True for answer in found]
     unknown[index] = [answer is None for answer in found]

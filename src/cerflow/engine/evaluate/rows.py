@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from operator import add
 
@@ -14,6 +14,7 @@ from cerflow.base.array_types import Ints, Mask
 from cerflow.base.arrow_columns import array_of_numbers, numbers_of
 from cerflow.base.decimals import written_text
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
+from cerflow.base.graphs import grouped
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.base.text_patterns import like_expression, part_of_text
@@ -126,6 +127,15 @@ class BatchRows:
         result = fold(condition, self._visit)
         assert isinstance(result, TruthVector)
         return result
+
+    def holds(self, condition: c.Condition) -> Mask:
+        """Whether a condition is true of each row."""
+        return np.broadcast_to(self.truth(condition).true, (self.count,))
+
+    def held(self, tests: Iterable[tuple[int, c.Condition]]) -> list[frozenset[int]]:
+        """For each row, the numbers of the tests that are true of it."""
+        pairs = ((row, number) for number, test in tests for row in np.flatnonzero(self.holds(test)).tolist())
+        return [*map(frozenset, grouped(self.count, pairs))]
 
     def _visit(self, current: Node, below: Sequence[_Found]) -> _Found:
         found = _OPERATIONS[type(current)](self, current, *below)

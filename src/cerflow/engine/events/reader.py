@@ -100,7 +100,7 @@ class EventReader:
             found = np.ones(rows.count, bool)
             for test in tests:
                 if test not in known:
-                    known[test] = np.broadcast_to(rows.truth(self.tables.tests[test]).true, (rows.count,))
+                    known[test] = rows.holds(self.tables.tests[test])
                 found &= known[test]
             return found
 
@@ -142,9 +142,7 @@ class EventReader:
 
     def signatures(self, rows: BatchRows) -> list[int]:
         """The signatures of a few events."""
-        truths = [np.broadcast_to(rows.truth(test).true, (rows.count,)).tolist() for test in self.tables.tests]
-        held = (frozenset(t for t, truth in enumerate(truths) if truth[k]) for k in range(rows.count))
-        return self.tables.signatures(list(held))
+        return self.tables.signatures(rows.held(enumerate(self.tables.tests)))
 
     # -- keys, columns, windows ----------------------------------------------------------------------------------
 

@@ -93,12 +93,7 @@ class TextColumn:
     def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
         batch = pa.RecordBatch.from_arrays([array_of_texts(texts)], names=[self.name])
         rows = BatchRows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
-        held: list[list[int]] = [[] for _ in texts]
-        for t, test in self.tests.items():
-            for k in np.flatnonzero(np.broadcast_to(rows.truth(test).true, (len(texts),))).tolist():
-                held[k].append(t)
-        for text, tests in zip(texts, held):
-            satisfied = frozenset(tests)
+        for text, satisfied in zip(texts, rows.held(self.tests.items())):
             if satisfied not in self._classes:
                 self.satisfied.append(satisfied)
                 self._classes[satisfied] = len(self.satisfied) - 1

@@ -165,9 +165,8 @@ class Report:
         """The type of a reported event."""
         fields = [("position", pa.int64())] if self.numbered else []
         fields += [("labels", pa.list_(pa.string())), ("type", pa.string())]
-        return pa.struct(
-            [*fields, *((f, self.events.columns.field(name).type) for name, f in self.event_fields.items())]
-        )
+        held = [(field, self.events.columns.field(name).type) for name, field in self.event_fields.items()]
+        return pa.struct([*fields, *held])
 
     def key_type(self, key: tuple[str, ...]) -> pa.DataType:
         """The type of a key: one type for all values of its attributes, float64 where integers meet floats."""
