@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 import numpy as np
@@ -46,13 +47,13 @@ Part = Node | int | tuple[int, int]
 Parts = Sequence[Part]
 
 
+@dataclass(eq=False)
 class Emitter:
     """Writes the program of one atom or expression. Parts that are left wait on a stack, so depth is unlimited."""
 
-    def __init__(self, to: Instructions, places: Places, sets: Mapping[int, int]) -> None:
-        self.to = to
-        self.places = places
-        self.sets = sets
+    to: Instructions
+    places: Places
+    sets: Mapping[int, int]
 
     def write(self, tree: c.Condition | c.Expression, *, as_float: bool = False) -> None:
         """Write the program of a condition or of a value."""

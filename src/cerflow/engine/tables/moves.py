@@ -11,7 +11,7 @@ from math import prod
 from cerflow.automata.model.clock import TICK, has_ticks, reads_tick
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base import limits
-from cerflow.base.graphs import reached_along
+from cerflow.base.graphs import gathered, grouped, reached_along
 from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.language.condition import Condition, Not
 from cerflow.language.node import Node, transform, walk
@@ -184,21 +184,15 @@ class Moves:
 
     def _states_after_ticks(self) -> frozenset[int]:
         entered = {t.target for t in self._transducer.transitions if t.source != t.target and reads_tick(t)}
-        others = {
-            q
-            for t in self._transducer.transitions
-            if not reads_tick(t)
-            for q in (t.target, *(() if (t.test, t.atoms) == (Not(TICK), ()) else (t.source,)))
-        }
-        return frozenset(entered - others - self._transducer.initial)
+        others = [t for t in self._transducer.transitions if not reads_tick(t)]
+        kept = {t.target for t in others} | {t.source for t in others if (t.test, t.atoms) != (Not(TICK), ())}
+        return frozenset(entered - kept - self._transducer.initial)
 
     def _loops(self) -> list[list[frozenset[int]]]:
-        loops: list[list[tuple[Condition, ...]]] = [[] for _ in range(self._transducer.states)]
-        for t in self._transducer.transitions:
-            # A loop on a final state detects again.
-            if t.stays and t.source not in self._transducer.final:
-                loops[t.source] += self._alternatives(t.test)
-        return [list(map(self._numbers, _with_fewer_types(some))) for some in loops]
+        # A loop on a final state detects again.
+        staying = (t for t in self._transducer.transitions if t.stays and t.source not in self._transducer.final)
+        loops = ((t.source, tests) for t in staying for tests in self._alternatives(t.test))
+        return [[*map(self._numbers, _with_fewer_types(some))] for some in grouped(self._transducer.states, loops)]
 
     def _alternatives(self, test: Condition) -> list[tuple[Condition, ...]]:
         """Conjunctions of which one holds where a test does.
@@ -227,17 +221,11 @@ class Moves:
         going_on = {t.source for t in self._transducer.transitions}
         final = self._transducer.final
         moves: list[Move] = []
-        together: dict[tuple[object, ...], list[Transition]] = {}
-        for t in self._transducer.transitions:
-            if not t.stays or t.source in final:
-                together.setdefault((t.source, t.test, t.atoms, self.marks(t)), []).append(t)
-        for group in together.values():
-            ends = any(t.target in final for t in group)
-            rows = [Move(t, t.target, False) for t in group if t.target in going_on]
-            if not rows:
-                rows = [Move(group[0], -1, False)]
+        moving = (t for t in self._transducer.transitions if not t.stays or t.source in final)
+        for group in gathered(((t.source, t.test, t.atoms, self.marks(t)), t) for t in moving).values():
+            rows = [Move(t, t.target, False) for t in group if t.target in going_on] or [Move(group[0], -1, False)]
             # Only one of the rows ends a match, or it would be found twice.
-            rows[0].final = ends
+            rows[0].final = any(t.target in final for t in group)
             moves.extend(rows)
         for number, move in enumerate(moves):
             move.number, move.needs = number, self._numbers(conjuncts(move.transition.test))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from itertools import chain
+from itertools import accumulate, chain
 
 import numpy as np
 
@@ -73,9 +73,7 @@ class TransducerTables:
         sets = [register.keeps is Accumulation.SET for register in registers]
         #: For each state the slots that hold collections, and those that hold codes of strings.
         self.set_slots = [[slot for register, slot in places.items() if sets[register]] for places in self.slots.at]
-        coded = [
-            [] if sets[r] else [k for k, kind in enumerate(kinds) if kind.coded] for r, kinds in enumerate(self.kinds)
-        ]
+        coded = [[k for k, kind in enumerate(kinds) if kind.coded and not s] for s, kinds in zip(sets, self.kinds)]
         self.string_slots = [[slot + k for r, slot in places.items() for k in coded[r]] for places in self.slots.at]
         #: Whether some collection holds codes of strings.
         self.collects_strings = any(kind.coded for r, kinds in enumerate(self.kinds) if sets[r] for kind in kinds)
@@ -104,7 +102,7 @@ class TransducerTables:
         self.consume = consume
         #: Whether a match drops those of other partitions, which may be known at the same moment.
         self.consumes_at_once = bool(self.deadlines) and self.partitioned and consume == 1
-        windows = [transducer.window, *(register.window for register in registers)]
+        self._windows = windows = [transducer.window, *(register.window for register in registers)]
         at_once = [window is not None and is_global(window, self.partitioned) for window in windows]
         #: Whether the window of the query ends at the same time for all partitions.
         self.global_window = at_once[0]
@@ -161,18 +159,13 @@ class TransducerTables:
     # -- slots ---------------------------------------------------------------------------------------------------
 
     def _allocate(self) -> Slots:
-        at: list[dict[int, int]] = []
-        count: list[int] = []
+        registers, slots = self.transducer.registers, Slots([], [])
         for live in self.live:
-            places: dict[int, int] = {}
-            used = 0
-            for register in sorted(live, key=lambda r: (self.transducer.registers[r].window is not None, r)):
-                places[register] = used
-                kept = self.transducer.registers[register]
-                used += 1 if kept.keeps is Accumulation.SET else kept.fields
-            at.append(places)
-            count.append(used)
-        return Slots(at, count)
+            order = sorted(live, key=lambda r: (registers[r].window is not None, r))
+            widths = [1 if registers[r].keeps is Accumulation.SET else registers[r].fields for r in order]
+            slots.at.append(dict(zip(order, accumulate(widths, initial=0))))
+            slots.count.append(sum(widths))
+        return slots
 
     def _telling(self) -> list[int]:
         """For each state, the number of its slots that distinguish configurations.
@@ -253,9 +246,7 @@ class TransducerTables:
         options[layout.O_MANY] = limits.INDEXED_CONFIGURATIONS
         better = self._better(steps.fields, strategy)
         # Attributes that measure windows must never decrease.
-        measured = dict.fromkeys(
-            w for w in (window, *(r.window for r in self.transducer.registers)) if isinstance(w, AttributeWindow)
-        )
+        measured = dict.fromkeys(w for w in self._windows if isinstance(w, AttributeWindow))
         checked = [self.atoms.column(Measure(w), as_float=False) for w in measured]
         # Only the kernel knows positions in the substream.
         local = [
