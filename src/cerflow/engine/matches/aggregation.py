@@ -68,8 +68,8 @@ class Aggregation:
             raise ArgumentError("there is nothing to aggregate")
         self._report = report
         self._wanted = [(name, None if of == "count" else _resolved(report, name, of)) for name, of in wanted.items()]
-        names = [n for n in report.leading if n in ("detected_at", "detected_time", "end_time")]
-        leading = [report.schema.field(name) for name in names]
+        known = ("detected_at", "detected_time", "end_time")
+        leading = [report.schema.field(name) for name in report.leading if name in known]
         keys = list(report.schema)[len(report.leading) : len(report.leading) + len(report.select.partition)]
         fields = [pa.field(name, COUNT_TYPE if w is None else self._type(w)) for name, w in self._wanted]
         names = [field.name for field in [*leading, *keys]]

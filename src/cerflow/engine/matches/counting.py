@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -174,16 +174,16 @@ LESS = "LIMIT n, COUNT(*), SELECT NONE and, in Python, aggregates report fewer"
 _READABLE = 10**15
 
 
+@dataclass(eq=False)
 class Bound:
     """Counts rows, and raises TooManyMatchesError if there are more than ``most`` (None: unlimited).
 
     ``known`` is the number of rows; ``exact`` says whether it is exact, or rounded.
     """
 
-    def __init__(self, most: int | None) -> None:
-        self.most = most
-        self.known = 0
-        self.exact = True
+    most: int | None
+    known: int = 0
+    exact: bool = True
 
     def add(self, rows: int, exact: bool = True) -> None:
         """Add rows; without ``exact`` their number is rounded."""

@@ -107,9 +107,7 @@ def page(
         stream = sort_by_time(to_table(events), schema.time, None)
     schema_shown = matches.shown_schema(counts="text")
     table, cut = first_matches(matches.to_batches(BATCH, counts="text"), schema_shown, most)
-    notices = []
-    if cut is not None:
-        notices.append(f"{cut.format(readable_number(matches.rows()))}.")
+    notices = [] if cut is None else [f"{cut.format(readable_number(matches.rows()))}."]
     time = schema.time if stream is not None else report.event_fields.get(schema.time or "")
     keys = [[schema.column(name) for name in key] for key in report.select.partition]
     keys += [[schema.stream]] if schema.stream is not None else []

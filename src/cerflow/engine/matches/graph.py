@@ -30,11 +30,6 @@ class Moments:
     #: The position of detections at the first moment; those at moment number k have this position minus k.
     first: ClassVar[int] = -2
 
-    @classmethod
-    def of_one(cls, place: int, time: pa.Array, member: int) -> Moments:
-        """A single moment, with the position and time of the event that shows it, and a member."""
-        return cls(pa.array([place], pa.int64()), time, np.array([member]), np.zeros(1, np.int64))
-
     @property
     def positions(self) -> Ints:
         """The positions of detections at these moments."""
@@ -89,21 +84,21 @@ class MatchGraph:
     moments: Moments | None = None
 
 
+@dataclass(eq=False)
 class CountedMatches:
     """``count`` matches, whose graph ``make`` makes when it is read.
 
     ``single`` says that each is detected by an event of its own.
     """
 
-    def __init__(self, count: int, make: Callable[[], MatchGraph], *, single: bool) -> None:
-        self.count = count
-        self.single = single
-        self._make = make
+    count: int
+    make: Callable[[], MatchGraph]
+    single: bool
 
     @cached_property
     def graph(self) -> MatchGraph:
         """The graph."""
-        return self._make()
+        return self.make()
 
 
 def in_one_graph(graphs: Sequence[MatchGraph]) -> MatchGraph:

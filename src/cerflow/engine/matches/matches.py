@@ -228,11 +228,11 @@ class Matches:
             unfolding = ((part, picked(part, some, max_rows)) for part, some in picks)
         for part, matches in unfolding:
             for found in matches:
-                some_numbers = list(islice(numbers, len(found) if self._report.numbers_matches else 0))
-                if some_numbers and some_numbers[-1] >= 2**63:
-                    last = readable_number(some_numbers[-1])
+                own = list(islice(numbers, len(found) if self._report.numbers_matches else 0))
+                if own and own[-1] >= 2**63:
+                    last = readable_number(own[-1])
                     raise TooManyMatchesError(f"the number of a match, {last}, does not fit 64 bits")
-                yield Listing(self._report, found, part, np.array(some_numbers, np.int64))
+                yield Listing(self._report, found, part, np.array(own, np.int64))
 
     def to_arrow(
         self,
@@ -291,9 +291,8 @@ class Matches:
         in either direction. Equal matches come in the order of `to_batches`; sums of floats that differ only by
         rounding may come in any order. Raises the errors of `aggregate`.
         """
-        size = at_least_one(size, "the number of matches")
+        first = First(at_least_one(size, "the number of matches"), by, descending)
         self._refuse("ordered")
-        first = First(size, by, descending)
         first.check(self._report)
         return self._chosen(first)
 
@@ -307,10 +306,9 @@ class Matches:
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("sampled")
-        if seed is not None:
-            expect(seed, (int, float, str, bytes), "the seed must be a number or a text")
-        chosen = random.randrange(2**63) if seed is None else seed
-        return self._chosen(Sample(size, chosen, replacement))
+        seed = random.randrange(2**63) if seed is None else seed
+        expect(seed, (int, float, str, bytes), "the seed must be a number or a text")
+        return self._chosen(Sample(size, seed, replacement))
 
     def _refuse(self, what: str) -> None:
         if self._picker is not None:
@@ -380,8 +378,7 @@ class Matches:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The matches as an Arrow stream, unfolded while it is read."""
-        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
-        return reader.__arrow_c_stream__(requested_schema)
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches()).__arrow_c_stream__(requested_schema)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.to_batches(4096):
@@ -391,8 +388,7 @@ class Matches:
         """The first matches as a table of HTML, with the number of all; notebooks show the first 20 in this way."""
         return as_html(self._report, self[:limit].to_pylist(), self.rows())
 
-    def _repr_html_(self) -> str:
-        return self.first_as_html()
+    _repr_html_ = first_as_html
 
     def __repr__(self) -> str:
         return f"<Matches with columns {', '.join(self.schema.names)}>"

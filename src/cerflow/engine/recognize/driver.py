@@ -29,6 +29,7 @@ from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
+from cerflow.engine.recognize.ticking import take_one_with_ticks
 from cerflow.engine.recognize.transaction import Changing, StateBefore, Transaction
 from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
@@ -289,7 +290,7 @@ class Driver:
                 kept = machine.store
                 kept.add_one(position, values)
             if machine.deadlines is not None:
-                found[name] = machine.take_one(events, values, position, own)
+                found[name] = take_one_with_ticks(machine, events, values, position, own)
             elif events is not None:
                 found[name] = machine.advance(events, 1, refused.append)
                 machine.tidy()

@@ -13,8 +13,7 @@ import pyarrow as pa
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import SnapshotError
 from cerflow.engine import layout
-from cerflow.engine.evaluate.rows import BatchRows
-from cerflow.engine.events.reader import EventReader, whole_numbers
+from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, Moments, in_one_graph
@@ -24,15 +23,14 @@ from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
 from cerflow.engine.recognize.single_events import SingleEvents
+from cerflow.engine.recognize.ticking import nobody, take_with_ticks
 from cerflow.engine.recognize.transaction import Changing, StateBefore
-from cerflow.engine.scan.absence import Absence
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.effects import CountedEvents
 from cerflow.engine.state.compact import kept_arrays
 from cerflow.engine.state.memory import Memory, first_occupied, whole_graph
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_image, check_number, check_strings, image_in
-from cerflow.engine.tables.event_room import some_events
 
 #: Called with the number of a given row that cannot be used after all.
 Refuse = Callable[[int], None]
@@ -164,54 +162,14 @@ class Machine:
                 apart = consecutive
                 consecutive = CountedMatches(found, lambda: in_one_graph([*graphs, apart.graph]), single=True)
             return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
-        return self._take_with_ticks(reading, refuse, self.deadlines)
-
-    def _take_with_ticks(self, reading: RelevantEvents, refuse: Refuse, deadlines: Deadlines) -> list[Part]:
-        """Process the events that `read` has found, with the ticks of deadlines."""
-        at_rows, first, places = reading.at_rows, reading.first, reading.positions - reading.first
-        numbered, own = self._numbered(reading.whole, reading.accepted), self.reader.rows(reading.rows, first)
-        events = some_events(reading.events, slice(reading.found))
-        scan = self.reader.scan
-        how, apart = scan.program.absence, scan.absences
-
-        def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
-            """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
-            at = at_rows[some]
-            deadlines.add(found, own, places[some])
-            found, sources, moments = deadlines.woven_in(shown, found, at)
-            if not len(sources):
-                return []
-            return self.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
-
-        if apart is None or not isinstance(how, Absence):
-            return read(np.arange(len(places)), events, numbered)
-        # The automaton reads what crosses the borders of the batch.
-        parts, before = list[Part](), int(np.searchsorted(at_rows, apart.last, "right"))
-        if apart.last >= 0:
-            front = some_events(events, slice(before))
-            numbers, signatures = apart.read_before(how, self.tables, front, at_rows[:before])
-            front = some_events(front, numbers)._replace(signature=signatures)
-            parts = read(numbers, front, numbered.first(apart.last + 1))
-        if len(apart.rows):
-            parts.append(Part(apart.matches(numbered, first), self.store.kept(), self.tables.label_sets))
-        if before < len(at_rows):
-            after, at = some_events(events, slice(before, None)), at_rows[before:]
-            deadlines.add(after, own, places[before:])
-            parts += self.advance(after, len(at), lambda n: refuse(int(at[n])))
-        return parts
-
-    def _numbered(self, whole: pa.RecordBatch, accepted: int) -> BatchRows:
-        """All rows of the input, with the positions that results have."""
-        column = self.plan.position
-        places = range(accepted, accepted + whole.num_rows) if column is None else whole_numbers(whole.column(column))
-        return BatchRows(whole, self.tables.schema, places, self.reader.unit)
+        return take_with_ticks(self, self.deadlines, reading, refuse)
 
     def until(self, clock: pa.Array) -> list[Part]:
         """The detections once no event before a time can come; ``clock`` is an array with that time."""
         if self.deadlines is None:
             return []
         events, moments = self.deadlines.until(clock)
-        return self.advance(events, len(events.signature), _nobody, moments) if len(events.signature) else []
+        return self.advance(events, len(events.signature), nobody, moments) if len(events.signature) else []
 
     def matches(self, parts: Sequence[Part]) -> Matches:
         """The matches in parts that were found just now; from now on they are reported."""
@@ -221,31 +179,6 @@ class Machine:
             # Matches with numbers beyond 64 bits cannot be listed.
             self.reported = min(self.reported + found.count(), 2**63 - 1)
         return found
-
-    def take_one(
-        self, events: EventArrays | None, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
-    ) -> list[Part]:
-        """Process a single event with deadlines, which cannot be refused; a relevant one is prepared and stored."""
-        deadlines, single, parts = self.deadlines, self.singles, list[Part]()
-        assert deadlines is not None
-        words = None if events is None else tuple(events.keys[0].tolist())
-        now = single.now(values)
-        if deadlines.due <= now:
-            # Ticks of the event's own partition come last, and the event stands for their moment.
-            tick, pause = deadlines.signatures()
-            for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
-                for time in times:
-                    parts += self.advance(single.tick(tick, -1, key, time), 1, _nobody)
-                if key != words:
-                    moments = Moments.of_one(position, single.time(values), next(reversed(times.values())))
-                    pausing = single.tick(pause, Moments.first, key, next(iter(times)))
-                    parts += self.advance(pausing, 1, _nobody, moments)
-            events = single.read(values, position, satisfied)
-        if events is not None and words is not None:
-            deadlines.open(int(events.signature[0]), position, now, words)
-            parts += self.advance(events, 1, _nobody)
-        self.tidy()
-        return parts
 
     def about_to_change(self, events: EventArrays | None = None, count: int = 0) -> None:
         """Copy the state, if necessary, before the first ``count`` events change it."""
@@ -260,7 +193,7 @@ class Machine:
         """Process ``count`` events, of which some are counted."""
         self.about_to_change(events, count)
         parts: list[Part] = []
-        self._read(events, 0, counted.begin, _nobody, None, parts)
+        self._read(events, 0, counted.begin, nobody, None, parts)
         self._close_part(parts, None)
         if counted.matches:
             # Copy the tables, as they learn and forget signatures.
@@ -271,7 +204,7 @@ class Machine:
 
             found = CountedMatches(counted.matches, make, single=False)
             parts.append(Part(found, self.store.kept(), tables.label_sets))
-        self._read(events, counted.end, count, _nobody, None, parts)
+        self._read(events, counted.end, count, nobody, None, parts)
         self._close_part(parts, None)
         return parts
 
@@ -460,7 +393,3 @@ class Machine:
         values = events.columns[:count, checked]
         self._greatest = np.maximum(latest, values.max(axis=0))
         return bool((values[0] >= latest).all() and (values[1:] >= values[:-1]).all())
-
-
-def _nobody(_: int) -> None:
-    raise AssertionError("no event is refused where there is none")

@@ -78,7 +78,6 @@ class SingleEvents:
             or (self._time_column is not None and self._kinds[self._time_column] not in (int, float, datetime.datetime))
             or (window is not None and not counted_here and self._window is None)
         )
-        self._counted = tables.counted
         self._tests = [(number, test) for number, test in tests if test is not None]
         self._columns = [column for column in columns if column is not None]
         self._keys = [[(name, word) for name, word in key if word is not None] for key in words]
@@ -184,7 +183,7 @@ class SingleEvents:
         tables = self.tables
         held = [number for number, test in self._tests if test(values) is True]
         signature = tables.signature(satisfied.union(held) if held else satisfied)
-        if not self._counted and not tables.relevant[signature]:
+        if not tables.counted and not tables.relevant[signature]:
             return None
         events = self._events
         for k, key in enumerate(self._keys):

@@ -1,0 +1,98 @@
+"""A machine whose query has deadlines reads their ticks, too: between the events of a batch, or before a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from cerflow.base.array_types import Ints
+from cerflow.engine.evaluate.rows import BatchRows
+from cerflow.engine.events.reader import whole_numbers
+from cerflow.engine.layout import EventArrays
+from cerflow.engine.matches.graph import Moments
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.deadlines import Deadlines
+from cerflow.engine.scan.absence import Absence
+from cerflow.engine.tables.event_room import some_events
+
+if TYPE_CHECKING:
+    from cerflow.engine.recognize.machine import Machine, RelevantEvents
+
+#: The number of a moment that is alone.
+_ONE = np.zeros(1, np.int64)
+
+
+def take_with_ticks(
+    machine: Machine, deadlines: Deadlines, reading: RelevantEvents, refuse: Callable[[int], None]
+) -> list[Part]:
+    """Process the events that `Machine.read` has found, with the ticks of deadlines."""
+    at_rows, first, places = reading.at_rows, reading.first, reading.positions - reading.first
+    whole, accepted, column = reading.whole, reading.accepted, machine.plan.position
+    # All rows of the input have the positions that results have.
+    numbers = range(accepted, accepted + whole.num_rows) if column is None else whole_numbers(whole.column(column))
+    numbered = BatchRows(whole, machine.tables.schema, numbers, machine.reader.unit)
+    own = machine.reader.rows(reading.rows, first)
+    events = some_events(reading.events, slice(reading.found))
+    scan = machine.reader.scan
+    how, apart = scan.program.absence, scan.absences
+
+    def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
+        """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
+        at = at_rows[some]
+        deadlines.add(found, own, places[some])
+        found, sources, moments = deadlines.woven_in(shown, found, at)
+        if not len(sources):
+            return []
+        return machine.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
+
+    if apart is None or not isinstance(how, Absence):
+        return read(np.arange(len(places)), events, numbered)
+    # The automaton reads what crosses the borders of the batch.
+    parts, before = list[Part](), int(np.searchsorted(at_rows, apart.last, "right"))
+    if apart.last >= 0:
+        front = some_events(events, slice(before))
+        chosen, signatures = apart.read_before(how, machine.tables, front, at_rows[:before])
+        front = some_events(front, chosen)._replace(signature=signatures)
+        parts = read(chosen, front, numbered.first(apart.last + 1))
+    if len(apart.rows):
+        parts.append(Part(apart.matches(numbered, first), machine.store.kept(), machine.tables.label_sets))
+    if before < len(at_rows):
+        after, at = some_events(events, slice(before, None)), at_rows[before:]
+        deadlines.add(after, own, places[before:])
+        parts += machine.advance(after, len(at), lambda n: refuse(int(at[n])))
+    return parts
+
+
+def take_one_with_ticks(
+    machine: Machine, events: EventArrays | None, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
+) -> list[Part]:
+    """Process a single event with deadlines, which cannot be refused; a relevant one is prepared and stored."""
+    deadlines, single, parts = machine.deadlines, machine.singles, list[Part]()
+    assert deadlines is not None
+    words = None if events is None else tuple(events.keys[0].tolist())
+    now = single.now(values)
+    if deadlines.due <= now:
+        # Ticks of the event's own partition come last, and the event stands for their moment.
+        tick, pause = deadlines.signatures()
+        for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
+            for time in times:
+                parts += machine.advance(single.tick(tick, -1, key, time), 1, nobody)
+            if key != words:
+                last = np.array([next(reversed(times.values()))])
+                moments = Moments(pa.array([position], pa.int64()), single.time(values), last, _ONE)
+                pausing = single.tick(pause, Moments.first, key, next(iter(times)))
+                parts += machine.advance(pausing, 1, nobody, moments)
+        events = single.read(values, position, satisfied)
+    if events is not None and words is not None:
+        deadlines.open(int(events.signature[0]), position, now, words)
+        parts += machine.advance(events, 1, nobody)
+    machine.tidy()
+    return parts
+
+
+def nobody(_: int) -> None:
+    """Refuse no event, as there is none."""
+    raise AssertionError("no event is refused where there is none")
