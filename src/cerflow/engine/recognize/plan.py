@@ -238,7 +238,7 @@ class Plan:
             "position": self.position,
             "positions": self.positions,
             "labels": [sorted(labels) for labels in tables.label_sets],
-            "slots": [sorted(map(list, places.items())) for places in tables.slots.at],
+            "slots": [sorted(map(list, places.items())) for places in tables.slots],
             "automaton": self.numbering,
             "remembering": self.remembering,
         }

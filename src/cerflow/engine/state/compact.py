@@ -151,7 +151,7 @@ def places(groups: Smalls, members: Smalls, slots_of: list[list[int]], tables: T
         both = [("values", np.flatnonzero(groups == q)), ("member_values", np.flatnonzero(members == q))]
         for slot in slots:
             # A register has one slot or more.
-            register = max((first, number) for number, first in tables.slots.at[q].items() if first <= slot)[1]
+            register = max((first, number) for number, first in tables.slots[q].items() if first <= slot)[1]
             found += [RegisterPlace(array, rows, slot, register) for array, rows in both]
     return found
 
@@ -231,7 +231,7 @@ def check_guesses(state: State, tables: TransducerTables) -> None:
     most = limits.GUESSED_TOGETHER if tables.grouped else limits.GUESSED_CONTENTS
     for number in tables.guessing:
         contents = np.zeros(0, np.int64)
-        for place in places_in(state, tables, [[at[number]] if number in at else [] for at in tables.slots.at]):
+        for place in places_in(state, tables, [[at[number]] if number in at else [] for at in tables.slots]):
             values = getattr(state, place.array)[place.rows, place.slot]
             contents = np.append(contents, (owners[place.array][place.rows] << 32) + values)
         held = np.unique(contents) >> 32

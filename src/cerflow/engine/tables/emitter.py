@@ -31,6 +31,7 @@ _ARITHMETIC = {
     "%": (opcodes.REMAINDER_I, opcodes.REMAINDER_F),
     "/": (opcodes.DIVIDE, opcodes.DIVIDE),
 }
+_CONNECTIVES = {c.And: opcodes.AND, c.Or: opcodes.OR, c.Not: opcodes.NOT, Satisfied: opcodes.TRUE_ONLY}
 _ROUNDING = {"floor": opcodes.FLOOR, "ceil": opcodes.CEIL, "round": opcodes.ROUND}
 #: The first slot of each register of a configuration.
 Places = Mapping[int, int]
@@ -83,14 +84,8 @@ class Emitter:
         if self._is_read(current):
             return [(opcodes.COLUMN, self.to.column(c.TruthValue(current), as_float=False))]
         match current:
-            case c.And(left, right):
-                return [left, right, opcodes.AND]
-            case c.Or(left, right):
-                return [left, right, opcodes.OR]
-            case c.Not(operand):
-                return [operand, opcodes.NOT]
-            case Satisfied(operand):
-                return [operand, opcodes.TRUE_ONLY]
+            case c.And() | c.Or() | c.Not() | Satisfied():
+                return [*current.children, _CONNECTIVES[type(current)]]
             case c.Comparison(operator, left, right):
                 return self._compare(operator, left, right)
             case NoRow():

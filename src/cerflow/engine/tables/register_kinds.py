@@ -76,11 +76,9 @@ def register_expression_kind(
                 if ValueKind.OTHER in below:
                     return ValueKind.OTHER
                 return ValueKind.FLOAT if current.operator == "/" else _join(*below)
-            case Word() | c.Negative():
-                return below[0]
             case c.Function("coalesce"):
                 return reduce(_join, below)
-            case c.Function("abs" | "floor" | "ceil" | "round" | "prev"):
+            case Word() | c.Negative() | c.Function("abs" | "floor" | "ceil" | "round" | "prev"):
                 return below[0]
         # The kinds of all others do not depend on those of their operands.
         return sort_of_node(current, (), schema).kind or ValueKind.OTHER

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Transition
@@ -22,21 +21,15 @@ _OPERATIONS = {
 }
 
 
-@dataclass
-class Slots:
-    """The slots of the registers of each state.
+class StepCompiler:
+    """Collects the rows of `TableArrays` for ``copies``, ``steps``, ``fields`` and ``products``.
 
-    ``at[state][register]`` is the first slot of a register, ``count[state]`` the number of slots.
+    ``slots[state][register]`` is the first slot of a register of a state.
     """
 
-    at: list[dict[int, int]]
-    count: list[int]
-
-
-class StepCompiler:
-    """Collects the rows of `TableArrays` for ``copies``, ``steps``, ``fields`` and ``products``."""
-
-    def __init__(self, slots: Slots, kinds: Sequence[Sequence[ValueKind]], atoms: AtomCompiler) -> None:
+    def __init__(
+        self, slots: Sequence[Mapping[int, int]], kinds: Sequence[Sequence[ValueKind]], atoms: AtomCompiler
+    ) -> None:
         self._registers = atoms.transducer.registers
         self._slots = slots
         self._kinds = kinds
@@ -51,9 +44,9 @@ class StepCompiler:
         """Add the effects of a transition on the registers of a target state (-1: runs do not continue from it)."""
         if target < 0:
             return
-        source = self._slots.at[t.source]
+        source = self._slots[t.source]
         renewed = {w.register for w in t.writes if w.fresh}
-        for register, slot in self._slots.at[target].items():
+        for register, slot in self._slots[target].items():
             if register in renewed or register not in source:
                 continue
             kept = self._registers[register]
@@ -64,12 +57,12 @@ class StepCompiler:
 
     def _write(self, t: Transition, target: int) -> None:
         for write in t.writes:
-            if write.register not in self._slots.at[target]:
+            if write.register not in self._slots[target]:
                 continue
-            slot = self._slots.at[target][write.register]
+            slot = self._slots[target][write.register]
             kept = self._registers[write.register]
             if kept.keeps is Accumulation.SET:
-                places, kinds = self._slots.at[t.source], self._kinds[write.register]
+                places, kinds = self._slots[t.source], self._kinds[write.register]
                 product, row = self._atoms.product(write.row, write.where, places, kinds)
                 operation = layout.NEW_SET if write.fresh else layout.ADD_ROW
                 first = len(self.fields)
@@ -85,15 +78,16 @@ class StepCompiler:
                 continue
             for k, expression in enumerate(write.row):
                 kind = self._kinds[write.register][k]
-                source, index, end = self._atoms.field(expression, self._slots.at[t.source], kind)
+                source, index, end = self._atoms.field(expression, self._slots[t.source], kind)
                 operation = layout.WRITE if write.fresh else _OPERATIONS[kept.keeps]
-                self.steps.append([operation, slot + k, source, index, _order(kind), end])
+                order = layout.FLOAT if kind is ValueKind.FLOAT else layout.RANK if kind.coded else layout.INT
+                self.steps.append([operation, slot + k, source, index, order, end])
 
     # -- windows inside formulas, whose starts are in registers ------------------------------------------------------
 
     def _windows(self, state: int) -> list[tuple[int, int, Window]]:
         """The registers of a state with a window: number, slot and window."""
-        places = self._slots.at[state].items()
+        places = self._slots[state].items()
         return [(r, slot, window) for r, slot in places if (window := self._registers[r].window) is not None]
 
     def dominated(self, state: int) -> int:
@@ -122,9 +116,3 @@ def comparison(relation: Operator | None, kind: ValueKind) -> int:
     if kind is ValueKind.FLOAT:
         return layout.LEAST_FLOAT if relation is Operator.LE else layout.GREATEST_FLOAT
     return layout.LEAST_INT if relation is Operator.LE else layout.GREATEST_INT
-
-
-def _order(kind: ValueKind) -> int:
-    if kind is ValueKind.FLOAT:
-        return layout.FLOAT
-    return layout.RANK if kind.coded else layout.INT

@@ -31,7 +31,7 @@ from cerflow.engine.tables.atoms import AtomCompiler
 from cerflow.engine.tables.indexes import Indexes
 from cerflow.engine.tables.moves import Effect, Moves
 from cerflow.engine.tables.register_kinds import register_kinds
-from cerflow.engine.tables.register_steps import Slots, StepCompiler, comparison
+from cerflow.engine.tables.register_steps import StepCompiler, comparison
 from cerflow.language.condition import Condition
 from cerflow.language.formula import AttributeWindow, CountWindow
 from cerflow.logic.conditions.guards import InWindow, Measure
@@ -69,12 +69,16 @@ class TransducerTables:
         self.live = transducer.live()
         self.strings = Strings()
         self.kinds = register_kinds(transducer, schema)
-        self.slots = self._allocate()
+        widths = [1 if r.keeps is Accumulation.SET else r.fields for r in registers]
+        orders = [sorted(live, key=lambda r: (registers[r].window is not None, r)) for live in self.live]
+        #: For each state the first slot of each of its registers, and the number of its slots.
+        self.slots = [dict(zip(order, accumulate((widths[r] for r in order), initial=0))) for order in orders]
+        self.slot_counts = [sum(widths[r] for r in order) for order in orders]
         sets = [register.keeps is Accumulation.SET for register in registers]
         #: For each state the slots that hold collections, and those that hold codes of strings.
-        self.set_slots = [[slot for register, slot in places.items() if sets[register]] for places in self.slots.at]
+        self.set_slots = [[slot for register, slot in places.items() if sets[register]] for places in self.slots]
         coded = [[k for k, kind in enumerate(kinds) if kind.coded and not s] for s, kinds in zip(sets, self.kinds)]
-        self.string_slots = [[slot + k for r, slot in places.items() for k in coded[r]] for places in self.slots.at]
+        self.string_slots = [[slot + k for r, slot in places.items() for k in coded[r]] for places in self.slots]
         #: Whether some collection holds codes of strings.
         self.collects_strings = any(kind.coded for r, kinds in enumerate(self.kinds) if sets[r] for kind in kinds)
         self.atoms = AtomCompiler(transducer, schema, self.kinds, self.strings)
@@ -158,25 +162,6 @@ class TransducerTables:
 
     # -- slots ---------------------------------------------------------------------------------------------------
 
-    def _allocate(self) -> Slots:
-        registers, slots = self.transducer.registers, Slots([], [])
-        for live in self.live:
-            order = sorted(live, key=lambda r: (registers[r].window is not None, r))
-            widths = [1 if registers[r].keeps is Accumulation.SET else registers[r].fields for r in order]
-            slots.at.append(dict(zip(order, accumulate(widths, initial=0))))
-            slots.count.append(sum(widths))
-        return slots
-
-    def _telling(self) -> list[int]:
-        """For each state, the number of its slots that distinguish configurations.
-
-        The last slot may not do so in mere detection, where only the latest start of a window is kept.
-        """
-        if not self.detecting:
-            return self.slots.count
-        latest = latest_starts(self.transducer)
-        return [count - int(register is not None) for count, register in zip(self.slots.count, latest)]
-
     def _better(self, fields: list[list[int]], strategy: int) -> list[int]:
         """For each state, where ``fields`` say how its slots compare with those of a worse configuration, or -1.
 
@@ -185,7 +170,7 @@ class TransducerTables:
         if not self.detecting or self.grouped or strategy != layout.EVERYTHING:
             return [-1] * self.transducer.states
         begin: list[int] = []
-        for places, relations in zip(self.slots.at, best_values(self.transducer)):
+        for places, relations in zip(self.slots, best_values(self.transducer)):
             begin.append(len(fields) if relations else -1)
             # Slots are in the order of `places`.
             found = [
@@ -209,7 +194,7 @@ class TransducerTables:
             self.atoms.move = move.number
             first = len(self.atoms.rows)
             for atom in t.atoms:
-                self.atoms.add(atom, self.slots.at[t.source])
+                self.atoms.add(atom, self.slots[t.source])
             compared.append([r for r, a in zip(self.atoms.rows[first:], t.atoms) if not isinstance(a, InWindow)])
             copies, begin = len(steps.copies), len(steps.steps)
             steps.add(t, move.target)
@@ -233,7 +218,7 @@ class TransducerTables:
         options[layout.O_PARTITIONED] = self.partitioned
         options[layout.O_COUNTED] = self._counts()
         options[layout.O_STATES] = states
-        options[layout.O_SLOTS] = max([1, *self.slots.count])
+        options[layout.O_SLOTS] = max([1, *self.slot_counts])
         options[layout.O_KEY] = key_words
         window = self.transducer.window
         if self.partitioned and isinstance(window, CountWindow):
@@ -245,6 +230,9 @@ class TransducerTables:
         options[layout.O_WINDOWED] = window is not None
         options[layout.O_MANY] = limits.INDEXED_CONFIGURATIONS
         better = self._better(steps.fields, strategy)
+        # In mere detection, where only the latest start of a window is kept, the last slot may not distinguish runs.
+        latest = latest_starts(self.transducer) if self.detecting else [None] * states
+        telling = [count - int(register is not None) for count, register in zip(self.slot_counts, latest)]
         # Attributes that measure windows must never decrease.
         measured = dict.fromkeys(w for w in self._windows if isinstance(w, AttributeWindow))
         checked = [self.atoms.column(Measure(w), as_float=False) for w in measured]
@@ -265,8 +253,8 @@ class TransducerTables:
             fields=_table(steps.fields, 5),
             products=_table(steps.products, 4),
             skips=np.array(skips, np.int32),
-            slots=np.array(self.slots.count, np.int32),
-            telling=np.array(self._telling(), np.int32),
+            slots=np.array(self.slot_counts, np.int32),
+            telling=np.array(telling, np.int32),
             better=np.array(better, np.int32),
             expiring=_table([*chain(*expiring)], 3),
             expiring_start=np.cumsum([0, *map(len, expiring)], dtype=np.int32),
@@ -332,12 +320,9 @@ class TransducerTables:
         self.relevant: list[bool] = []
         #: For each signature the durations after which runs that may begin then read ticks.
         self.opened: list[frozenset[int]] = []
-        self.arrays = self.arrays._replace(
-            signature_start=self.arrays.signature_start[:1],
-            signature_rows=self.arrays.signature_rows[:0],
-            signature_transitions=self.arrays.signature_transitions[:0],
-            signature_state=self.arrays.signature_state[:0],
-        )
+        emptied = ("signature_rows", "signature_transitions", "signature_state")
+        none = {name: getattr(self.arrays, name)[:0] for name in emptied}
+        self.arrays = self.arrays._replace(signature_start=self.arrays.signature_start[:1], **none)
         self.signatures([frozenset()])
 
     def _with_signatures(self, tables: TableArrays, added: Sequence[Effect]) -> TableArrays:
