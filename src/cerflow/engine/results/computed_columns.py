@@ -109,20 +109,18 @@ class LabelAttributes:
 
     def flatten(self, current: Node, children: Sequence[Node]) -> Node:
         """Replace ``x.a``, ``time(x)``, aggregates and calls by bare attributes of the gathered rows."""
-        if isinstance(current, c.Aggregate | c.SetTest | c.PredicateCall):
-            flat = f"\0{show(current)}"
-            self._flat[flat] = current
-            value = c.Attribute(None, flat)
-            return value if isinstance(current, c.Aggregate) else c.Comparison(Operator.EQ, value, c.Literal(True))
-        if isinstance(current, c.Attribute) and current.label is not None:
-            return self._name(current.label, current.name)
-        if isinstance(current, c.Function) and current.name == c.MATCH_NUMBER:
-            return c.Attribute(None, _NUMBER)
-        if isinstance(current, c.Function) and current.name in ("position", "time"):
-            (argument,) = current.arguments
-            assert isinstance(argument, c.LabelReference)
-            assert argument.label is not None
-            return self._name(argument.label, f"\0{current.name}")
+        match current:
+            case c.Aggregate() | c.SetTest() | c.PredicateCall():
+                flat = f"\0{show(current)}"
+                self._flat[flat] = current
+                value = c.Attribute(None, flat)
+                return value if isinstance(current, c.Aggregate) else c.Comparison(Operator.EQ, value, c.Literal(True))
+            case c.Attribute(str(label), name):
+                return self._name(label, name)
+            case c.Function(c.MATCH_NUMBER):
+                return c.Attribute(None, _NUMBER)
+            case c.Function("position" | "time" as name, (c.LabelReference(str(label)),)):
+                return self._name(label, f"\0{name}")
         return with_children(current, children)
 
     def _name(self, label: str, name: str) -> c.Attribute:
@@ -130,20 +128,17 @@ class LabelAttributes:
         self._flat[flat] = (label, name)
         return c.Attribute(None, flat)
 
-    def make(self, flat: str) -> None:
+    def _make(self, flat: str) -> pa.Array:
         """Gather the column behind a flat name."""
-        if flat in self._columns:
-            return
-        match self._flat[flat]:
-            case c.Aggregate() as aggregate:
-                column = self._aggregate(aggregate)
-            case c.SetTest() | c.PredicateCall() as test:
-                column = _array(self._truth(test).vector(), pa.bool_(), len(self.found))
-            case label, name:
-                if name == "\0time":
-                    name = self.schema.time or "\0position"
-                column = self._places(label) if name == "\0position" else self.column(label, name)
-        self._columns[flat] = column
+        made = self._flat[flat]
+        if isinstance(made, c.Aggregate):
+            return self._aggregate(made)
+        if isinstance(made, c.SetTest | c.PredicateCall):
+            return _array(self._truth(made).vector(), pa.bool_(), len(self.found))
+        label, name = made
+        if name == "\0time":
+            name = self.schema.time or "\0position"
+        return self._places(label) if name == "\0position" else self.column(label, name)
 
     def _aggregate(self, aggregate: c.Aggregate) -> pa.Array:
         column, argument = self.attribute(aggregate), aggregate.argument
@@ -203,8 +198,8 @@ class LabelAttributes:
     def _rows(self, flat: Node) -> BatchRows:
         """Rows to evaluate an expression of flat names on."""
         for leaf in walk(flat):
-            if isinstance(leaf, c.Attribute):
-                self.make(leaf.name)
+            if isinstance(leaf, c.Attribute) and leaf.name not in self._columns:
+                self._columns[leaf.name] = self._make(leaf.name)
         count = len(self.found)
         columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
         batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -303,14 +303,10 @@ def _in_order(select: Select, labels: Iterable[str]) -> list[str]:
                 # The name may occur under a label first, and alone only later.
                 named.pop(current.name, None)
                 named[current.name] = None
-            case As():
-                named[current.label] = None
-            case Rename():
-                named[current.new] = None
+            case As(label=label) | Rename(new=label) | Terminal(label=str(label)):
+                named[label] = None
             case Project():
                 named.update(dict.fromkeys(current.labels))
-            case Terminal(label=str(label)):
-                named[label] = None
             case AutomatonFormula():
                 named.update(dict.fromkeys(sorted(current.labels)))
     return [label for label in named if label in labels]
