@@ -128,13 +128,10 @@ class BatchRows:
         assert isinstance(result, TruthVector)
         return result
 
-    def holds(self, condition: c.Condition) -> Mask:
-        """Whether a condition is true of each row."""
-        return np.broadcast_to(self.truth(condition).true, (self.count,))
-
     def held(self, tests: Iterable[tuple[int, c.Condition]]) -> list[frozenset[int]]:
         """For each row, the numbers of the tests that are true of it."""
-        pairs = ((row, number) for number, test in tests for row in np.flatnonzero(self.holds(test)).tolist())
+        held = ((number, np.broadcast_to(self.truth(test).true, (self.count,))) for number, test in tests)
+        pairs = ((row, number) for number, true in held for row in np.flatnonzero(true).tolist())
         return [*map(frozenset, grouped(self.count, pairs))]
 
     def _visit(self, current: Node, below: Sequence[_Found]) -> _Found:

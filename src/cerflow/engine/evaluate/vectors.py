@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from operator import and_, or_
 from typing import Any
 
 import numpy as np
@@ -96,17 +95,19 @@ class TruthVector:
         return TruthVector(false, self.unknown)
 
     def __and__(self, other: TruthVector) -> TruthVector:
-        return self._joined(other, and_)
-
-    def __or__(self, other: TruthVector) -> TruthVector:
-        return self._joined(other, or_)
-
-    def _joined(self, other: TruthVector, join: Callable[[Mask, Mask], Mask]) -> TruthVector:
-        true = join(self.true, other.true)
+        true = self.true & other.true
         if self.unknown is None and other.unknown is None:
             return TruthVector(true)
-        possible = (v.true if v.unknown is None else v.true | v.unknown for v in (self, other))
-        return TruthVector(true, join(*possible) & ~true)
+        return TruthVector(true, self._possible() & other._possible() & ~true)
+
+    def __or__(self, other: TruthVector) -> TruthVector:
+        true = self.true | other.true
+        if self.unknown is None and other.unknown is None:
+            return TruthVector(true)
+        return TruthVector(true, (self._possible() | other._possible()) & ~true)
+
+    def _possible(self) -> Mask:
+        return self.true if self.unknown is None else self.true | self.unknown
 
     def vector(self) -> Vector:
         """As a boolean value, null where unknown."""

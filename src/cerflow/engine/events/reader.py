@@ -50,19 +50,14 @@ class EventReader:
     def choose_scan(self, batch: ExportedBatch, rows: int, occupied: Callable[[], int]) -> BatchScan:
         """Choose the scan for a batch of so many ``rows``, before which runs are in the states ``occupied``."""
         ending, small = self.scan.ending, rows < limits.NARROWED_ROWS
-        if not small and self._meets_absent(batch, occupied):
+        program, types = self._large.program, self._large.program.absent
+        # An event has a type that is taken for absent, or runs are where only such an event leads.
+        if not small and types and (batch.has(self.tables.schema.type, types) or occupied() & ~program.states):
             # Where there is an event of such a type, more will come.
             self._large = self._large.whole
         self.scan = self._large.whole if small else self._large
         self.scan.ending = ending
         return self.scan
-
-    def _meets_absent(self, batch: ExportedBatch, occupied: Callable[[], int]) -> bool:
-        """Whether an event has a type that is taken for absent, or runs are where only such an event leads."""
-        program = self._large.program
-        if not program.absent:
-            return False
-        return batch.has(self.tables.schema.type, program.absent) or occupied() & ~program.states != 0
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -100,7 +95,7 @@ class EventReader:
             found = np.ones(rows.count, bool)
             for test in tests:
                 if test not in known:
-                    known[test] = rows.holds(self.tables.tests[test])
+                    known[test] = np.broadcast_to(rows.truth(self.tables.tests[test]).true, (rows.count,))
                 found &= known[test]
             return found
 

@@ -74,7 +74,10 @@ def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array 
 def _ordered(table: pa.Table, keys: list[str]) -> bool:
     """Whether rows ascend by the first key, equal ones by the next, and so on, as far as it is cheap to tell."""
     columns, count = [table.column(key) for key in keys], table.num_rows - 1
-    if count < 1 or not (len(keys) == 1 or all(_whole_and_known(column) for column in columns)):
+    # Several columns are compared if all have integers of at most 64 bits, without nulls.
+    known = (column.null_count == 0 for column in columns)
+    whole = (pa.types.is_signed_integer(c.type) or pa.types.is_timestamp(c.type) for c in columns)
+    if count < 1 or not (len(keys) == 1 or (all(known) and all(whole))):
         return False
     rising: Mask = np.zeros(count, bool)
     equal = ~rising
@@ -83,12 +86,6 @@ def _ordered(table: pa.Table, keys: list[str]) -> bool:
         rising |= equal & _held(pc.greater(later, earlier))
         equal &= _held(pc.equal(later, earlier))
     return bool((rising | equal).all())
-
-
-def _whole_and_known(column: pa.ChunkedArray) -> bool:
-    """Whether a column has integers of at most 64 bits, without nulls."""
-    whole = pa.types.is_signed_integer(column.type) or pa.types.is_timestamp(column.type)
-    return bool(whole and column.null_count == 0)
 
 
 def _held(truths: pa.ChunkedArray) -> Mask:

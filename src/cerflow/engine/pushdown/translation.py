@@ -255,7 +255,10 @@ class ArrowTranslation(Translation[pc.Expression]):
             return ~found if negated else found
         if not (pa.types.is_integer(own) or self.schema.kind(name) is ValueKind.STRING):
             raise UndecidedError
-        values = [item.value for item in items if not isinstance(item.value, int) or _fits(item.value, own)]
+        values: list[Any] = [item.value for item in items]
+        if pa.types.is_integer(own):
+            held = np.iinfo(own.to_pandas_dtype())
+            values = [value for value in values if held.min <= value <= held.max]
         found = pc.field(name).isin(pa.array(values, own))
         return ~found & pc.field(name).is_valid() if negated else found
 
@@ -265,8 +268,3 @@ class ArrowTranslation(Translation[pc.Expression]):
     def _begins_and_ends(self, text: pc.Expression, first: str, last: str) -> pc.Expression:
         length = len(f"{first}{last}".encode())
         return pc.starts_with(text, first) & pc.ends_with(text, last) & (pc.binary_length(text) >= pa.scalar(length))
-
-
-def _fits(value: int, data_type: pa.DataType) -> bool:
-    range_of = np.iinfo(data_type.to_pandas_dtype())
-    return bool(range_of.min <= value <= range_of.max)

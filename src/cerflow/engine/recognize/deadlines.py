@@ -354,9 +354,8 @@ class Deadlines:
         """
         self.begin_anew()
         for k, window in enumerate(self._tables.deadlines):
-            positions = arrays.get(f"deadline {k}")
+            positions: Any = arrays.get(f"deadline {k}")
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
-            assert positions is not None
             require(positions.ndim == 1 and (positions[1:] > positions[:-1]).all(), "deadlines are out of order")
             require(np.isin(positions, kept).all(), "a deadline is that of an event that is not kept")
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))

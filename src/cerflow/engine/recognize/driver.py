@@ -334,11 +334,10 @@ class Driver:
         with self.alone():
             self.forget()
             counts, shared = self.checker.counts, self.store.kept()
-            nothing = EventStore(self.store.schema).kept()
-            parts = [
-                machine.contents(counts, nothing if together and machine.store is self.store else machine.store.kept())
-                for machine in self.machines.values()
-            ]
+            nothing, parts = EventStore(self.store.schema).kept(), list[Contents]()
+            for machine in self.machines.values():
+                apart = not together or machine.store is not self.store
+                parts.append(machine.contents(counts, machine.store.kept() if apart else nothing))
             header = {**counts, "names": list(self.machines)}
             return Contents(header, {}, shared.rows, shared.positions), parts
 

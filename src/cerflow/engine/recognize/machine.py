@@ -334,9 +334,8 @@ class Machine:
         header = {**{name: own[name] for name in ("automaton", "remembering")}, **contents.description}
         if {name: header.get(name) for name in own} != own:
             raise SnapshotError("the snapshot numbers states or labels differently from this version of cerflow")
-        texts = header.get("strings")
+        texts: Any = header.get("strings")
         check_strings(texts, self.tables)
-        assert isinstance(texts, list)
         count, self.last_bound = self.came(header), check_number(header, "bound")
         self._admitted, self.reported = count, check_number({"reported": 0, **header}, "reported", least=0)
         image = image_in(contents.arrays, self.tables)
@@ -377,7 +376,7 @@ class Machine:
         other failures and interruptions a state of up to ``room`` bytes is copied.
         """
         self._before = before = StateBefore(self.memory)
-        before.always = processed or self.may_fail(strict=False) or before.bytes <= room
+        before.always = processed or self.tables.asks or bool(self.tables.guessing) or before.bytes <= room
         self._strict = strict and self.may_refuse
         self._beside = 0
         return before

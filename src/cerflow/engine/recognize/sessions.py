@@ -68,9 +68,7 @@ class Sessions:
             self._bound = int(bounds[-1])
             some = some[np.lexsort(words[some].T)]
             numbers[some] = self._numbered(words[some], times[some], bounds[some], first + some)
-        column = pa.array(numbers, mask=None if known is None else ~known)
-        schema = rows.schema.append(pa.field(SESSION, pa.int64()))
-        return pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema)
+        return rows.append_column(SESSION, pa.array(numbers, mask=None if known is None else ~known))
 
     def _numbered(self, words: IntRows, times: Ints, bounds: Ints, positions: Ints) -> Ints:
         """The sessions of events that stand together by key, in the order of the stream."""
@@ -113,10 +111,9 @@ class Sessions:
 
         Raises `SnapshotError` if such sessions are impossible.
         """
-        rows = arrays.get(_ARRAY)
+        rows: Any = arrays.get(_ARRAY)
         width = max(1, len(self._keys))
         require(isinstance(rows, np.ndarray) and rows.dtype == np.int64, "it lacks the sessions of keys")
-        assert rows is not None
         require(rows.ndim == 2 and rows.shape[1] == width + 2, "sessions have other keys")
         for word, kind in enumerate(self._reader.tables.key_kinds[: len(self._keys)]):
             coded = rows[:, word]

@@ -62,8 +62,7 @@ def check_image(image: State, tables: TransducerTables, positions: Ints, events:
     _check_refs(image, tables)
     _check_marks(image, positions)
     _check_nodes(image, tables)
-    _check_partitions(image, tables, events)
-    _check_configurations(image, tables)
+    _check_configurations(image, tables, events)
     _check_classes(image, tables)
     _check_members(image, tables)
     _check_collections(image, tables, strings)
@@ -179,16 +178,15 @@ def _check_lists(image: State) -> None:
         require(fits.all(), "a node of the match graph does not know what is in its list")
 
 
-def _check_partitions(image: State, tables: TransducerTables, events: int) -> None:
-    """A query without PARTITION BY has one partition; a partition has counted at most as many events as came."""
+def _check_configurations(image: State, tables: TransducerTables, events: int) -> None:
+    """Configurations are ordered by partition and group; only sets of several have several members.
+
+    A query without PARTITION BY has one partition; a partition has counted at most as many events as came.
+    """
     counted = image.partition_long[:, layout.PARTITION_EVENTS]
     require(tables.partitioned or len(counted) == 1, "a query without PARTITION BY has several partitions")
     possible = not tables.partitioned or _within(counted, 0, events + 1)
     require(possible, "a partition counts more events than came")
-
-
-def _check_configurations(image: State, tables: TransducerTables) -> None:
-    """Configurations are ordered by partition and group; only sets of several have several members."""
     config, states = image.config, tables.transducer.states
     group, count = config[:, layout.C_GROUP], config[:, layout.C_COUNT]
     place = config[:, layout.C_PARTITION].astype(np.int64) * (states + 1) + group
@@ -262,10 +260,9 @@ def _check_codes(image: State, tables: TransducerTables, known: int) -> None:
     require(_are_codes(image.partition_long[:, keys], known), "a partition has a key that is not there")
 
 
-def check_strings(texts: object, tables: TransducerTables) -> None:
+def check_strings(texts: Any, tables: TransducerTables) -> None:
     """The strings are texts, each once, and those of the query come first."""
     require(isinstance(texts, list) and all(type(text) is str for text in texts), "its strings are not a list of texts")
-    assert isinstance(texts, list)
     require(len(set(texts)) == len(texts), "a string is there twice")
     own = tables.strings.texts[: tables.own_strings]
     require(texts[: len(own)] == own, "the strings do not begin with those of the query")
