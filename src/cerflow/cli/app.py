@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
@@ -46,19 +46,14 @@ def run(
     query: o.ReadingOptions,
     inputs: o.InputOptions,
     columns: o.ColumnOptions,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="The events are complete up to this time, so deadlines up to it have passed: a value of the time "
-            "column, or for timestamps a text such as 2024-03-15T10:00.",
-        ),
-    ] = None,
+    until: str | None = o.option(
+        "The events are complete up to this time, so deadlines up to it have passed: a value of the time column, or "
+        "for timestamps a text such as 2024-03-15T10:00.",
+        metavar="TIME",
+    ),
     predicates: o.PredicateOptions,
     output: o.OutputOptions,
-    runner: Annotated[
-        o.Runner, typer.Option(help="Evaluate on Spark or in this process; auto: here if the input fits.")
-    ] = "auto",
+    runner: o.Runner = o.option("Evaluate on Spark or in this process; auto: here if the input fits.", default="auto"),
     spark: o.SparkOptions,
     options: o.RunOptions,
 ) -> None:
@@ -118,38 +113,31 @@ def run(
 app.command()(in_groups(stream))
 
 
-@dataclass(frozen=True)
-class PageOptions:
-    """What the page shows, and where it goes."""
-
-    result_format: InputFormat | None = o.option("Format of the result, if its name does not show it.")
+@app.command()
+@in_groups
+def show(
+    *,
+    result: Annotated[str, typer.Argument(metavar="RESULT", help="File of matches, written by cerflow run.")],
+    inputs: o.InputOptions,
+    options: Annotated[o.ColumnOptions, "key_timeout"],
+    result_format: InputFormat | None = o.option("Format of the result, if its name does not show it."),
     keys: list[str] | None = o.option(
         "Column of the events by whose values they can be laid out in lanes (unless given, the keys of the result, or "
         "columns of text with few values). May be repeated.",
         "--key",
         metavar="COLUMN",
-    )
-    limit: int | None = o.option("Show the first N matches (100,000 unless given).", min=1, metavar="N")
-    title: str | None = o.option("Title of the page (the name of the result).", metavar="TEXT")
+    ),
+    limit: int | None = o.option("Show the first N matches (100,000 unless given).", min=1, metavar="N"),
+    title: str | None = o.option("Title of the page (the name of the result).", metavar="TEXT"),
     output: str | None = o.option(
         "File for the page, '-' for standard output; without it, a temporary one that the browser opens.",
         *("--output", "-o"),
         metavar="FILE.html|-",
-    )
-
-
-@app.command()
-@in_groups
-def show(
-    result: Annotated[str, typer.Argument(metavar="RESULT", help="File of matches, written by cerflow run.")],
-    inputs: o.InputOptions,
-    options: Annotated[o.ColumnOptions, "key_timeout"],
-    page: PageOptions,
+    ),
 ) -> None:
     """Show the matches of a run in their events, as one HTML page that needs no network."""
     if not inputs.inputs:
         usage("give the events in which the result was found with --input PATH", "--input")
-    output = page.output
     with errors_reported():
         from cerflow.cli.commands.request import Inputs
         from cerflow.cli.output.targets import check_writable, open_target, refuse_clashes
@@ -160,7 +148,7 @@ def show(
         from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, open_page, page_of
 
         found = Inputs.prepare(None, inputs, options)
-        matches = source_of(result, page.result_format)
+        matches = source_of(result, result_format)
         if output is not None:
             check_writable(output)
             refuse_clashes(
@@ -174,15 +162,13 @@ def show(
         if left_out:
             warn(f"{counted(left_out, 'row')} of the input cannot be used and counts no position")
         whole = read_result(matches)
-        table, cut = first_matches(
-            whole.to_batches(max_chunksize=BATCH), whole.schema, page.limit or limits.VIEWED_MATCHES
-        )
+        table, cut = first_matches(whole.to_batches(max_chunksize=BATCH), whole.schema, limit or limits.VIEWED_MATCHES)
         names = [name for name in whole.column_names if name in events.column_names]
-        keys = [[name] for name in page.keys or [n for n in names if n not in ("type", schema.type, schema.time)]]
+        lanes = [[name] for name in keys or [n for n in names if n not in ("type", schema.type, schema.time)]]
         html = page_of(
             table,
-            ViewedStream(events, schema.type, schema.time, schema.time_unit, keys or None),
-            title=page.title or Path(result).name,
+            ViewedStream(events, schema.type, schema.time, schema.time_unit, lanes or None),
+            title=title or Path(result).name,
             notices=[f"{cut.format(f'{len(whole):,}')}."] if cut else [],
         )
         if output is None:
@@ -194,31 +180,22 @@ def show(
         note(f"{counted(len(table), 'match', 'matches')} in {counted(len(events), 'event')}: {len(html) / 1e6:.1f} MB")
 
 
-@dataclass(frozen=True)
-class FileOptions:
-    """The file and the query to begin with."""
-
-    inputs: list[str] | None = o.option(
-        "File with events; several with names are streams for FROM.", *("--input", "-i"), metavar="[NAME=]FILE"
-    )
-    query: Path | None = o.option("File with a query.", metavar="FILE")
-    language: Literal["ceql", "sremo"] | None = o.option(o.LANGUAGE)
-    type: str | None = o.option("Column with event types (default: guessed; '': none).", "--type-column")
-    time: str | None = o.option("Column with the time of each event (default: guessed; '': none).", "--time-column")
-    time_unit: Literal["s", "ms", "us", "ns"] | None = o.option("Unit of times that are numbers (default: ms).")
-
-
-@dataclass(frozen=True)
-class PortOptions:
-    """Where the page is."""
-
-    port: int = o.option("Port of the page; 0: any free port.", default=0, min=0, max=65535)
-    browser: bool = o.option("Open the page in the browser.", "--browser/--no-browser", default=True)
-
-
 @app.command()
 @in_groups
-def studio(files: FileOptions, predicates: o.PredicateOptions, place: PortOptions) -> None:
+def studio(
+    *,
+    inputs: list[str] | None = o.option(
+        "File with events; several with names are streams for FROM.", *("--input", "-i"), metavar="[NAME=]FILE"
+    ),
+    query: Path | None = o.option("File with a query.", metavar="FILE"),
+    language: Literal["ceql", "sremo"] | None = o.option(o.LANGUAGE),
+    type: str | None = o.option("Column with event types (default: guessed; '': none).", "--type-column"),
+    time: str | None = o.option("Column with the time of each event (default: guessed; '': none).", "--time-column"),
+    time_unit: Literal["s", "ms", "us", "ns"] | None = o.option("Unit of times that are numbers (default: ms)."),
+    predicates: o.PredicateOptions,
+    port: int = o.option("Port of the page; 0: any free port.", default=0, min=0, max=65535),
+    browser: bool = o.option("Open the page in the browser.", "--browser/--no-browser", default=True),
+) -> None:
     """Write a query in the browser, run it on a file, and see why events match or do not."""
     if find_spec("nicegui") is None:
         usage("the studio needs NiceGUI: pip install 'cerflow[studio]'", "studio")
@@ -233,14 +210,14 @@ def studio(files: FileOptions, predicates: o.PredicateOptions, place: PortOption
         load_predicates(predicates.predicates or ())
         session = StudioSession()
         session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
-        if files.query is not None:
-            session.text = query_source(str(files.query), None)
-            session.language = files.language or ("sremo" if files.query.suffix.lower() == ".sremo" else "ceql")
-        named = [named_path(text) for text in files.inputs or []]
+        if query is not None:
+            session.text = query_source(str(query), None)
+            session.language = language or ("sremo" if query.suffix.lower() == ".sremo" else "ceql")
+        named = [named_path(text) for text in inputs or []]
         if len(named) > 1 and any(name is None for name, _ in named):
             usage("several inputs need names: --input NAME=FILE", "studio")
         for name, path in named:
-            session.load(Path(path), name=name, type=files.type, time=files.time, time_unit=files.time_unit)
+            session.load(Path(path), name=name, type=type, time=time, time_unit=time_unit)
         for remark in session.events.remarks if session.events is not None else ():
             note(remark)
 
@@ -252,8 +229,8 @@ def studio(files: FileOptions, predicates: o.PredicateOptions, place: PortOption
         serve(
             lambda tab, asked: StudioPage(tabs.of(tab, asked)),
             lambda tab: tabs.of(tab).matches_page,
-            port=place.port,
-            show=place.browser,
+            port=port,
+            show=browser,
             tell=tell,
             ended=ended,
         )
@@ -281,7 +258,7 @@ def explain(
     inputs: o.InputOptions,
     columns: Annotated[o.ColumnOptions, "sequence"],
     predicates: o.PredicateOptions,
-    output_format: Annotated[o.ExplainFormat, typer.Option("--format", help="Format of the explanation.")] = "text",
+    output_format: o.ExplainFormat = o.option("Format of the explanation.", "--format", default="text"),
 ) -> None:
     """Show how a query is compiled and evaluated."""
     from cerflow.cli.commands.checking import explanation_of
@@ -291,17 +268,15 @@ def explain(
 
 
 @app.command()
+@in_groups
 def generate(
     example: Annotated[o.ExampleStream, typer.Argument(help="Which stream.", show_default=False)],
-    events: Annotated[int, typer.Option("--events", "-n", min=0, help="How many events.")] = 200_000,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same stream.")] = 7,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="PATH|-", help="File to write, '-' for standard output.")
-    ] = "-",
-    output_format: Annotated[
-        OutputFormat | None,
-        typer.Option("--format", help="Format of the output, if its name does not show it.", show_default=False),
-    ] = None,
+    events: int = o.option("How many events.", *("--events", "-n"), default=200_000, min=0),
+    seed: int = o.option("The same seed gives the same stream.", default=7, min=0),
+    output: str = o.option(
+        "File to write, '-' for standard output.", *("--output", "-o"), default="-", metavar="PATH|-"
+    ),
+    output_format: OutputFormat | None = o.option("Format of the output, if its name does not show it.", "--format"),
 ) -> None:
     """Write an example stream: trades of a day, a farm's sensors, the power of homes, or taxi trips."""
     from cerflow.cli import examples

@@ -1,4 +1,4 @@
-"""The options of the commands, in groups: each field of a group is an option of the commands that take it.
+"""The options of the commands, most in groups: each field of a group is an option of the commands that take it.
 
 Also checks of arguments that commands share.
 """
@@ -9,7 +9,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, get_args, get_type_hints
@@ -33,35 +33,44 @@ Many = list[str] | None
 
 
 def option(help: str, *names: str, default: Any = None, **more: Any) -> Any:
-    """A field that is an option; without ``names`` it is called as the field. A ``parser`` makes its value of text."""
+    """A field, or the default of a parameter, that is an option; without ``names`` it is called as that.
+
+    A ``parser`` makes its value of text.
+    """
     return field(default=default, metadata={"of": typer.Option(*names, help=help, **more)})
 
 
 def in_groups(function: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of the groups that a function takes; names next to a group are left out of it."""
+    """A command with the options of a function and of the groups that it takes; names next to a group are left out."""
     annotated: Any = Annotated
-    groups: dict[str, tuple[type, list[str]]] = {}
-    found: list[Parameter] = []
+    groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    found: dict[str, Parameter] = {}
+
+    def add(name: str, kind: Any, one: Field[Any]) -> None:
+        kind = annotated[kind, one.metadata["of"]]
+        found[name] = Parameter(name, Parameter.KEYWORD_ONLY, default=one.default, annotation=kind)
+
     hints = get_type_hints(function, include_extras=True)
     for own in signature(function).parameters.values():
         group, *left_out = get_args(hints[own.name]) or (hints[own.name],)
-        if not is_dataclass(group):
-            found.append(own.replace(annotation=hints[own.name], kind=Parameter.KEYWORD_ONLY))
-            continue
-        kinds = get_type_hints(group)
-        of_group = [one for one in fields(group) if one.name not in left_out]
-        for one in of_group:
-            kind = annotated[kinds[one.name], one.metadata["of"]]
-            found.append(Parameter(one.name, Parameter.KEYWORD_ONLY, default=one.default, annotation=kind))
-        groups[own.name] = (group, [one.name for one in of_group])  # type: ignore[assignment]
+        if is_dataclass(group):
+            kinds = get_type_hints(group)
+            of_group = [one for one in fields(group) if one.name not in left_out]
+            for one in of_group:
+                add(one.name, kinds[one.name], one)
+            groups[own.name] = (group, [one.name for one in of_group])  # type: ignore[assignment]
+        elif isinstance(own.default, Field):
+            add(own.name, hints[own.name], own.default)
+        else:
+            found[own.name] = own.replace(annotation=hints[own.name], kind=Parameter.KEYWORD_ONLY)
 
     @wraps(function)
     def command(**given: Any) -> None:
         made = {name: group(**{one: given.pop(one) for one in names}) for name, (group, names) in groups.items()}
         function(**given, **made)
 
-    command.__dict__["__signature__"] = Signature(found)
-    command.__annotations__ = {one.name: one.annotation for one in found}
+    command.__dict__["__signature__"] = Signature([*found.values()])
+    command.__annotations__ = {name: one.annotation for name, one in found.items()}
     return command
 
 

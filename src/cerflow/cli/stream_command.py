@@ -84,43 +84,37 @@ class ProgressOptions:
     )
 
 
-@dataclass(frozen=True)
-class CheckpointOptions:
-    """What is asked of a checkpoint, instead of a stream."""
-
-    status: str | None = o.option("Only show how far a stream has come.", metavar="CHECKPOINT")
-    set_back: str | None = o.option(
-        "Only reset a checkpoint to the micro-batch whose events moved the watermark ahead of the clock.",
-        metavar="CHECKPOINT",
-    )
-    to_batch: int | None = o.option("With --set-back: the micro-batch to repeat.", min=0)
-
-
 def stream(
+    *,
     context: typer.Context,
     query: o.QueryOptions,
     events: StreamOptions,
     predicates: o.PredicateOptions,
     options: ProgressOptions,
     spark: o.SparkOptions,
-    kept: CheckpointOptions,
+    status: str | None = o.option("Only show how far a stream has come.", metavar="CHECKPOINT"),
+    set_back: str | None = o.option(
+        "Only reset a checkpoint to the micro-batch whose events moved the watermark ahead of the clock.",
+        metavar="CHECKPOINT",
+    ),
+    to_batch: int | None = o.option("With --set-back: the micro-batch to repeat.", min=0),
 ) -> None:
     """Write the matches of a query in a stream of events as they arrive, on Spark."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import load_query
     from cerflow.cli.spark.session import require_pyspark
 
-    if kept.status is not None:
+    if status is not None:
         with errors_reported():
-            typer.echo(shown_status(recorded_status(kept.status)))
+            typer.echo(shown_status(recorded_status(status)))
         return
-    if kept.set_back is not None:
+    if set_back is not None:
         with errors_reported():
             require_pyspark()
             from cerflow.cli.spark import streaming
 
             ahead = 0 if options.ahead is None else o.seconds_of(options.ahead)
-            typer.echo(streaming.set_checkpoint_back(kept.set_back, kept.to_batch, ahead, spark))
+            typer.echo(streaming.set_checkpoint_back(set_back, to_batch, ahead, spark))
         return
     needed = {"--input": events.input, "--checkpoint": options.checkpoint, "--delay": options.delay}
     missing = next((name for name, value in needed.items() if value is None), None)
