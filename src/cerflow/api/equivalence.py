@@ -202,22 +202,16 @@ def universal(
     return replace(_verdict(answer, wanted=False), detected_by=None)
 
 
-def _compared(
-    f: FormulaLike,
-    g: FormulaLike,
-    *,
-    one_sided: bool,
-    schema: Schema | None = None,
-    steps: int | None = None,
-    output: Output = "labels",
-    reading: Reading = "second-order",
-) -> Answer:
+def _compared(f: FormulaLike, g: FormulaLike, *, one_sided: bool, **asked: Unpack[DecisionOptions]) -> Answer:
+    schema, output = asked.get("schema"), asked.get("output", "labels")
     one_of(output, "output", "labels", "positions")
-    (first, _, one), (second, _, other) = (_formula(given, reading, schema) for given in (f, g))
+    (first, _, one), (second, _, other) = (
+        _formula(given, asked.get("reading", "second-order"), schema) for given in (f, g)
+    )
     if output == "positions" or "first-order" in (one, other):
         first, second = formulas.positions_alone(first), formulas.positions_alone(second)
-    replay = _replay([first, second], schema)
-    return find_difference(first, second, one_sided=one_sided, schema=schema, budget=Budget(steps), replay=replay)
+    replay, budget = _replay([first, second], schema), Budget(asked.get("steps"))
+    return find_difference(first, second, one_sided=one_sided, schema=schema, budget=budget, replay=replay)
 
 
 def _replay(given: Sequence[formulas.Formula], schema: Schema | None) -> Replay:

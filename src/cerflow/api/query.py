@@ -6,6 +6,7 @@ Queries are read and checked often where nothing is matched, so the engine is im
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from html import escape
@@ -24,6 +25,7 @@ from cerflow.language.formula import DurationWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query, parse_sremo
 from cerflow.language.printer import show
+from cerflow.language.select import Select
 from cerflow.logic.analysis.columns import attributes_in, columns_named
 from cerflow.logic.analysis.types import check_types
 from cerflow.logic.rewriting.rebuild import labels_beside_types
@@ -335,3 +337,35 @@ class Query(CheckedQuery):
                 schema=schema,
                 refused=self._refused,
             )
+
+
+#: The columns of a match that are not attributes of its event.
+PLACES = ("detected_at", "detected_time", "start", "end", "events")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A definition of a program or (``name`` None) its last query, for the columns of some events.
+
+    ``schema`` describes the events that it reads: those of ``definitions`` and of the streams ``inputs``. ``merged``
+    says that these are distinguished by a column; otherwise the statement reads the input as it is. ``columns`` are the
+    attributes of the events that a definition gives.
+    """
+
+    name: str | None
+    query: Query
+    schema: Schema
+    definitions: tuple[str, ...]
+    inputs: tuple[str, ...]
+    merged: bool
+    columns: pa.Schema
+
+    @property
+    def tree(self) -> Select:
+        """The query as a tree."""
+        return self.query.tree
+
+    @property
+    def result_columns(self) -> list[str]:
+        """The columns of a match that are attributes of its event."""
+        return [name for name in self.query.plan(self.schema).report.schema.names if name not in PLACES]

@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cerflow.api.query import Statement
 from cerflow.base.arrow_columns import rows_as_columns, values_as_array
 from cerflow.base.errors import InputError, UnsupportedQueryError
 from cerflow.base.events import ComplexEvent, Stream, as_value, raw_time
@@ -36,21 +37,6 @@ from cerflow.theory.semantics.sremo import sremo_matches as sremo_matches
 
 #: The kinds of decimals that are other numbers to conditions.
 _FORMS = {ValueKind.INTEGER: int, ValueKind.FLOAT: float}
-
-
-class _ReadStatement(Protocol):
-    """The part of a program's statement that the semantics needs."""
-
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def tree(self) -> Select: ...
-    @property
-    def schema(self) -> Schema: ...
-    @property
-    def inputs(self) -> Sequence[str]: ...
-    @property
-    def result_columns(self) -> list[str]: ...
 
 
 class _Listed(Matches):
@@ -174,7 +160,7 @@ def _read(table: pa.Table, schema: Schema) -> tuple[list[dict[str, Any]], Stream
 
 
 def reference_program(
-    statements: Sequence[_ReadStatement], table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
+    statements: Sequence[Statement], table: pa.Table, schema: Schema, *, positions: bool, until: Any = None
 ) -> Matches:
     """Evaluate a program by the definitions of the spec; the table must be in the order of time.
 

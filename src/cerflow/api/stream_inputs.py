@@ -269,7 +269,9 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
                 f"the column '{old}', which is to be renamed, is not in {where}{did_you_mean(old, columns)}"
             )
         new[old] = wanted
-    for role, own, called in _own_roles(of, common):
+    own_names = {"time": of.time, "sequence": of.sequence} | ({"type": of.type} if of.constant_type is None else {})
+    for role, called in ((role, str(called)) for role, called in common.items() if role in own_names):
+        own = own_names[role] or called
         if own not in new and role == "type" and of.type is None and called in ("type", UNTYPED):
             continue  # the events have no types
         if own == called and own not in new and own.partition(".")[0] in new:
@@ -290,12 +292,6 @@ def column_names(columns: Sequence[str], of: Input[Any], common: Roles, name: st
             said = " and ".join(dict.fromkeys(sources))
             raise InputError(f"{where} would have more than one column '{double}': {said}; rename an attribute")
     return tuple(names)
-
-
-def _own_roles(of: Input[Any], common: Roles) -> list[tuple[str, str, str]]:
-    """Each role that a column of the input has: what the input calls it, and what it is called in all of them."""
-    own = {"time": of.time, "sequence": of.sequence} | ({"type": of.type} if of.constant_type is None else {})
-    return [(role, own[role] or str(called), str(called)) for role, called in common.items() if role in own]
 
 
 def common_schema(schemas: Iterable[tuple[str, pa.Schema]]) -> pa.Schema:

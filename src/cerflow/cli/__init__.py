@@ -16,11 +16,7 @@ __all__ = ["main"]
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal that ends the command."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    """A signal that ends the command; its number is the argument."""
 
 
 @contextmanager

@@ -106,8 +106,10 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
         return replace(found, forms=whole), None
     text = pc.drop_null(c.without_spaces(c.plain_text(array)))
     forms, plain = _forms(text, exact=use != "other", typed=typed)
-    padded = _padded(text) if forms["numbers"] else None
-    return replace(found, forms=whole + forms, padded=padded), plain if values == len(column) else None
+    padded = text.filter(pc.starts_with(text, "0")) if forms["numbers"] else text[:0]
+    padded = padded.filter(pc.match_substring_regex(padded, "^0[0-9]{1,18}$"))
+    found = replace(found, forms=whole + forms, padded=padded[0].as_py() if len(padded) else None)
+    return found, plain if values == len(column) else None
 
 
 def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], pa.Array | None]:
@@ -151,12 +153,6 @@ def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], p
     if exact or not (found["numbers"] or typed):
         found["booleans"] = count(c.BOOLEAN) if likely(c.BOOLEAN) else 0
     return found, None
-
-
-def _padded(text: pa.Array) -> str | None:
-    zeros = text.filter(pc.starts_with(text, "0"))
-    zeros = zeros.filter(pc.match_substring_regex(zeros, "^0[0-9]{1,18}$"))
-    return zeros[0].as_py() if len(zeros) else None
 
 
 def _plain(nested: pa.DataType) -> pa.DataType | None:

@@ -9,7 +9,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from os import PathLike, fspath
@@ -133,7 +133,10 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     parts: list[SplitRows] = []
     offset = 0
     for one, of, own, found, blocks_of in zip(inputs, files, plan.plans, surveys, read):
-        if any(_lacks_text(block.table.schema, own.as_text) for blocks in blocks_of for block in blocks):
+        schemas = (block.table.schema for blocks in blocks_of for block in blocks)
+        kinds = [schema.field(name).type for schema in schemas for name in own.as_text if name in schema.names]
+        if not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds):
+            # Columns that are to be JSON text have been read as something else.
             blocks_of = [list(read_blocks(one.events, file, own.as_text)) for file in of]
         for file, blocks in zip(found, blocks_of):
             parts += [plan.part(own, block, offset, file.name) for block in blocks]
@@ -147,12 +150,6 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     rows = np.concatenate([part.rows for part in parts])
     together = pa.concat_tables(refused, promote_options="permissive").sort_by("row")
     return ReadEvents(table, rows, together, plan.roles, plan.remarks)
-
-
-def _lacks_text(schema: pa.Schema, names: Iterable[str]) -> bool:
-    """Whether columns that are to be JSON text have been read as something else."""
-    kinds = (schema.field(name).type for name in names if name in schema.names)
-    return not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds)
 
 
 def as_refused(table: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.api.query import Query
+from cerflow.api.query import PLACES, Query, Statement
 from cerflow.api.stream_inputs import common_schema, fitted_table, free_name
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import InputError, QueryError, UnsupportedQueryError, nearest
@@ -120,37 +120,6 @@ def _attributes(select: Select) -> set[str]:
     return found | {item.name for item in select.projection.items if isinstance(item, ExpressionItem)}
 
 
-_INPUT = "the input"
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A definition or (``name`` None) the last query, for the columns of some events.
-
-    ``schema`` describes the events that it reads: those of ``definitions`` and of the streams ``inputs``. ``merged``
-    says that these are distinguished by a column; otherwise the statement reads the input as it is. ``columns`` are the
-    attributes of the events that a definition gives.
-    """
-
-    name: str | None
-    query: Query
-    schema: Schema
-    definitions: tuple[str, ...]
-    inputs: tuple[str, ...]
-    merged: bool
-    columns: pa.Schema
-
-    @property
-    def tree(self) -> Select:
-        """The query as a tree."""
-        return self.query.tree
-
-    @property
-    def result_columns(self) -> list[str]:
-        """The columns of a match that are attributes of its event."""
-        return [name for name in self.query.plan(self.schema).report.schema.names if name not in _PLACES]
-
-
 @dataclass(frozen=True)
 class ProgramPlan:
     """The statements of a program for the columns of its events, each after those that it reads.
@@ -197,10 +166,6 @@ class ProgramPlan:
         return False
 
 
-#: The columns of a match that are not attributes of its event.
-_PLACES = ("detected_at", "detected_time", "start", "end", "events")
-
-
 def statements_for(queries: Mapping[str | None, Query], events: Schema) -> list[Statement]:
     """The statements of a program for the columns of its events; raises `InputError` and the errors of queries."""
     found: dict[str | None, Statement] = {}
@@ -215,17 +180,13 @@ def statements_for(queries: Mapping[str | None, Query], events: Schema) -> list[
                     f"the query names the streams {' and '.join(inputs)}, but no column says which stream an event "
                     "is of; name it by stream= (--input NAME=PATH), or name one input only"
                 )
-            schema = _merged_schema(events, bool(inputs), {n: found[n].columns for n in definitions})
+            read = [("the input", pa.schema([f for f in events.columns if f.name != events.stream]))] if inputs else []
+            merged_columns = common_schema([*read, *((n, found[n].columns) for n in definitions)])
+            stream = events.stream or free_name("stream", merged_columns.names)
+            schema = replace(events, columns=merged_columns.append(pa.field(stream, pa.string())), stream=stream)
         columns = pa.schema([]) if name is None else _columns_of(name, query, schema, events)
         found[name] = Statement(name, query, schema, definitions, inputs, merged, columns)
     return list(found.values())
-
-
-def _merged_schema(events: Schema, reads_input: bool, definitions: Mapping[str, pa.Schema]) -> Schema:
-    own = pa.schema([field for field in events.columns if field.name != events.stream])
-    columns = common_schema([*([(_INPUT, own)] if reads_input else []), *definitions.items()])
-    stream = events.stream or free_name("stream", columns.names)
-    return replace(events, columns=columns.append(pa.field(stream, pa.string())), stream=stream)
 
 
 def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Schema:
@@ -235,7 +196,7 @@ def _columns_of(name: str, query: Query, read: Schema, events: Schema) -> pa.Sch
         fields.append(events.columns.field(events.time))
     roles = {events.type: "type", events.time: "time", events.stream: "stream"}
     for field in query.plan(read).report.schema:
-        if field.name in _PLACES:
+        if field.name in PLACES:
             continue
         if field.name in roles:
             raise QueryError(
@@ -317,7 +278,8 @@ class Merging:
         """
         assert statement.name is not None
         time = self._schema.time
-        wanted = ["detected_at", *(["start"] if "start" in matches.schema.names else []), *statement.result_columns]
+        start = ["start"] if "start" in matches.schema.names else []
+        wanted = ["detected_at", *start, *statement.result_columns]
         found = matches.to_arrow(columns=[*wanted, *(["detected_time"] if time is not None else [])])
         if self._latest is not None:
             # A statement need not have read the events that are later than a deadline.
@@ -325,7 +287,9 @@ class Merging:
             found = found.set_column(at, "detected_time", pc.max_element_wise(found.column(at), self._latest))
         above = self._detecting(found, numbers, first)
         own = np.empty(len(found), np.int64)
-        own[np.argsort(_starts(found), kind="stable")] = np.arange(len(found))
+        # Those without events come first.
+        order = np.argsort(found.column("start").fill_null(-1), kind="stable") if start else np.arange(len(found))
+        own[order] = np.arange(len(found))
         between = np.where(above[:, 2:] == _NONE, _OTHERS, above[:, 2:])
         before = np.column_stack([self._stands, np.full(len(self._stands), _NONE)])
         self._numbers[statement.name] = len(self._input) + len(before) + np.arange(len(found))
@@ -358,10 +322,3 @@ class Merging:
         unit = finest_unit(self._schema)
         found = [event_times(BatchRows(each, self._schema, range(len(each)), unit), self._schema) for each in rows]
         return np.concatenate([np.zeros(0, np.int64), *found])
-
-
-def _starts(found: pa.Table) -> Ints:
-    """Where matches begin; those without events come first."""
-    if "start" not in found.column_names:
-        return np.zeros(len(found), np.int64)
-    return np.asarray(found.column("start").fill_null(-1).to_numpy(), np.int64)

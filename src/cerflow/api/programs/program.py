@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
-from cerflow.api.programs.merged_streams import ProgramPlan, Statement, check_statements, reading_input, statements_for
+from cerflow.api.programs.merged_streams import ProgramPlan, check_statements, reading_input, statements_for
 from cerflow.api.programs.recognizer import ProgramRecognizer, merged_events
-from cerflow.api.query import Language, Query, Runner, parse
+from cerflow.api.query import Language, Query, Runner, Statement, parse
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base import errors
 from cerflow.base.event_tables import to_table, unknown_types

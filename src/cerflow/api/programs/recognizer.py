@@ -10,7 +10,8 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cerflow.api.programs.merged_streams import Merging, ProgramPlan, Statement
+from cerflow.api.programs.merged_streams import Merging, ProgramPlan
+from cerflow.api.query import Statement
 from cerflow.base.errors import InUseError, SnapshotError, noted
 from cerflow.base.event_tables import as_rows
 from cerflow.base.schema import Schema

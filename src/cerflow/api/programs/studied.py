@@ -9,9 +9,9 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from cerflow.api.programs.merged_streams import ProgramPlan, Statement, statements_for
+from cerflow.api.programs.merged_streams import ProgramPlan, statements_for
 from cerflow.api.programs.recognizer import merged_events, merged_parts
-from cerflow.api.query import Query
+from cerflow.api.query import Query, Statement
 from cerflow.api.stream_inputs import EventRoles, columns_wanted, schema_of
 from cerflow.base import limits
 from cerflow.base.errors import InputError, PictureError, nearest

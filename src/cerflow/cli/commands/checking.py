@@ -55,7 +55,13 @@ def summarise_query(asked: ReadingOptions, inputs: InputOptions, options: Column
         query.check()
     for warning in query.warnings(schema, times):
         warn(located(warning, path))
-    return _summary_of(query, schema) + (_columns(schema) if schema is not None else "")
+    parts = ["ok"]
+    for name, each in query.queries.items():
+        if isinstance(query, Program):
+            reads = ", ".join(each.tree.streams) or "the input"
+            parts.append(f"\n{'query' if name is None else f'definition {name}'}, reads {reads}")
+        parts.append(_summary(each, schema if isinstance(query, Query) else None))
+    return "\n".join(parts) + (_columns(schema) if schema is not None else "")
 
 
 def explanation_of(asked: ReadingOptions, inputs: InputOptions, options: ColumnOptions, form: ExplainFormat) -> str:
@@ -124,16 +130,6 @@ def _columns(schema: Schema) -> str:
         word = words.get(schema.kind(name), schema.kind(name).value) or str(schema.columns.field(name).type)
         lines.append(f"  {name:<{width}}  {word}")
     return "\n" + "\n".join(lines)
-
-
-def _summary_of(query: Query | Program, schema: Schema | None) -> str:
-    if isinstance(query, Query):
-        return f"ok\n{_summary(query, schema)}"
-    parts = ["ok"]
-    for name, each in query.queries.items():
-        reads = ", ".join(each.tree.streams) or "the input"
-        parts += [f"\n{'query' if name is None else f'definition {name}'}, reads {reads}", _summary(each, None)]
-    return "\n".join(parts)
 
 
 def _summary(query: Query, schema: Schema | None) -> str:

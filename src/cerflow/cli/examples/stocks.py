@@ -42,9 +42,6 @@ class _ProgramTrade:
     late: int = 0
     pause: float = 0.0
 
-    def __len__(self) -> int:
-        return len(self.orders)
-
 
 #: Of each order its flurry, its company, whether it buys, whether it is traded in blocks, by how many trades it is
 #: filled, and how many ms it comes after the one before.
@@ -186,7 +183,7 @@ def _orders(random: np.random.Generator, events: int) -> tuple[npt.NDArray[np.vo
     starts //= max(baskets + rallies, 1)
     rally = np.diff(np.arange(len(starts) + 1) * rallies // max(len(starts), 1)) > 0
     firsts = starts[rally]
-    ends = firsts[:, None] + np.array([_RALLY.late, len(_RALLY) - 1])
+    ends = firsts[:, None] + np.array([_RALLY.late, len(_RALLY.orders) - 1])
     # The speeds of few programs, too, are all between the slowest and the fastest; of two baskets one after another
     # they are equal.
     for number, start in enumerate(starts[~rally].tolist()):
@@ -201,7 +198,7 @@ def _orders(random: np.random.Generator, events: int) -> tuple[npt.NDArray[np.vo
 def _place(orders: npt.NDArray[np.void], program: _ProgramTrade, start: int, speed: float) -> None:
     """Put a program in the place of other orders; 0 is the slowest speed, 1 the fastest."""
     fastest, slowest = program.gaps
-    placed = orders[start : start + len(program)]
+    placed = orders[start : start + len(program.orders)]
     placed["flurry"] = placed["flurry"][0]
     placed["company"] = [_NUMBERS[order.rstrip("+-")] for order in program.orders]
     placed["buy"] = [order.endswith("+") for order in program.orders]

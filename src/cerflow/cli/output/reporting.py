@@ -20,6 +20,7 @@ from typing import Any
 import typer
 from rich import progress as bars
 from rich.console import Console, RenderableType
+from rich.filesize import pick_unit_and_suffix
 
 from cerflow.base.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
 from cerflow.cli import Interrupted
@@ -103,7 +104,7 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
         _close_standard_output()
         raise typer.Exit(0) from error
     except KeyboardInterrupt as error:
-        number = error.number if isinstance(error, Interrupted) else signal.SIGINT
+        number = error.args[0] if isinstance(error, Interrupted) else signal.SIGINT
         typer.echo(f"interrupted by {signal.Signals(number).name}; no file is left half-written", err=True)
         raise typer.Exit(128 + number) from error
     except (CerflowError, OSError) as error:
@@ -222,16 +223,15 @@ class Progress(bars.Progress):
         """What is drawn, with the position as it is now."""
         if self._reached is not None and self.tasks:
             done, elapsed = self._reached(), self.tasks[0].elapsed or 0.0
-            rate = f"{_short(done / elapsed)}{self._unit}/s" if elapsed > 0.5 else ""
+            rate = f"{in_units(done / elapsed, ('', 'k', 'M', 'G'), 1000)}{self._unit}/s" if elapsed > 0.5 else ""
             self.update(self.task_ids[0], completed=done, rate=rate)
         yield from super().get_renderables()
 
 
-def _short(number: float) -> str:
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= size:
-            return f"{number / size:.1f} {unit}"
-    return f"{number:.0f} "
+def in_units(number: float, units: Sequence[str], base: int) -> str:
+    """A number in the greatest of some units that it reaches; each is so many times the one before it."""
+    size, unit = pick_unit_and_suffix(int(number), [*units], base)
+    return f"{number / size:,.1f} {unit}" if size > 1 else f"{number:.0f} {unit}"
 
 
 def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:

@@ -24,6 +24,7 @@ import pyarrow.parquet
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
+from cerflow.cli.output.reporting import in_units
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 if TYPE_CHECKING:
@@ -244,7 +245,8 @@ def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> Ch
     if not files:
         return Choice(False, "in this process, as standard input is")
     needed, free = sum(memory_needed(*file) for file in files), available_memory()
-    figures = f"the input needs about {_bytes(needed)} of {_bytes(free)} of free memory"
+    known = (in_units(number, ("bytes", "KiB", "MiB", "GiB"), 1024) for number in (needed, free))
+    figures = f"the input needs about {' of '.join(known)} of free memory"
     if needed * limits.MEMORY_SHARE <= free:
         return Choice(False, f"in this process: {figures}")
     missing = java_problem() if find_spec("pyspark") is not None else f"PySpark is not installed ({_INSTALL})"
@@ -309,10 +311,3 @@ def _groups(processes: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys
                 except (OSError, ValueError):
                     # There is no such file, or the limit is "max".
                     continue
-
-
-def _bytes(number: int) -> str:
-    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if number >= size:
-            return f"{number / size:,.1f} {unit}"
-    return f"{number} bytes"

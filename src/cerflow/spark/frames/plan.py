@@ -9,9 +9,9 @@ from typing import Any, TypeVar, Unpack
 
 import pyarrow as pa
 
-from cerflow.api.programs.merged_streams import ProgramPlan, Statement
+from cerflow.api.programs.merged_streams import ProgramPlan
 from cerflow.api.programs.program import Program, query_as_text
-from cerflow.api.query import Query
+from cerflow.api.query import Query, Statement
 from cerflow.api.stream_inputs import EventRoles, free_name, schema_of
 from cerflow.base.nested import attribute_named
 from cerflow.base.operators import Operator
