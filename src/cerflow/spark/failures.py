@@ -38,49 +38,35 @@ _PACKAGE = re.compile(r"(?:[A-Za-z_][\w$]*\.)+(?=[A-Z]\w*(?:: |$))")
 _OWN = re.compile(re.escape(errors.__name__) + r"\.(\w+): (.*)", re.DOTALL)
 _ANEW = "restore the checkpoint from a copy as a whole, or take a new one"
 #: What to do about an error, by what its text has.
-_REMEDIES = [
-    (re.compile(sign), remedy)
-    for sign, remedy in (
-        ("No space left on device", "Free space on the disk and start again: the stream continues where it ended."),
-        (
-            "CSV header",
-            "Files of CSV in a stream need the columns that it has, in their order: correct or remove this one.",
-        ),
-        (
-            r"\bCANNOT_LOAD_STATE_STORE|CANNOT_READ_(?:DELTA|SNAPSHOT|STREAMING_STATE)\w*|/state/\d+/\d+/|\.changelog",
-            f"The state in the checkpoint is incomplete: {_ANEW}. cerflow stream --set-back repeats micro-batches.",
-        ),
-        (
-            "Multiple streaming jobs detected|CONCURRENT_STREAM_LOG_UPDATE",
-            f"Another process uses this checkpoint, or its last offsets are lost: end that process, or {_ANEW}.",
-        ),
-        ("assertion failed", f"Files in the checkpoint may be lost: {_ANEW}."),
-        (
-            r"FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER",
-            "Correct or remove the file. Spark leaves out files that are damaged or were removed with "
-            "--conf spark.sql.files.ignoreCorruptFiles=true and --conf spark.sql.files.ignoreMissingFiles=true.",
-        ),
-        (
-            r"No module named|cannot import name 'descriptor' from 'google\.protobuf'",
-            "The Python that PYSPARK_PYTHON names lacks this, on executors or on the driver's machine, where Spark "
-            "plans data sources and begins streams; the manual's page 'On a cluster' lists what is needed.",
-        ),
-        (
-            "Python worker failed to connect back",
-            "Spark waits ten seconds for Python to start where a stream begins, which a busy machine exceeds: start "
-            "the stream again, and it continues where it ended.",
-        ),
-        (
-            "Cannot run program",
-            "PYSPARK_PYTHON has to name a Python on executors and, for data sources and streams, on the driver's "
-            "machine.",
-        ),
-        (
-            "Python worker exited unexpectedly",
-            "If the system has ended it for its memory, raise spark.executor.memoryOverhead.",
-        ),
-    )
-]
+_REMEDIES = {
+    "No space left on device": "Free space on the disk and start again: the stream continues where it ended.",
+    "CSV header": "Files of CSV in a stream need the columns that it has, in their order: correct or remove this one.",
+    r"\bCANNOT_LOAD_STATE_STORE|CANNOT_READ_(?:DELTA|SNAPSHOT|STREAMING_STATE)\w*|/state/\d+/\d+/|\.changelog": (
+        f"The state in the checkpoint is incomplete: {_ANEW}. cerflow stream --set-back repeats micro-batches."
+    ),
+    "Multiple streaming jobs detected|CONCURRENT_STREAM_LOG_UPDATE": (
+        f"Another process uses this checkpoint, or its last offsets are lost: end that process, or {_ANEW}."
+    ),
+    "assertion failed": f"Files in the checkpoint may be lost: {_ANEW}.",
+    "FAILED_READ_FILE|is not a Parquet file|CANNOT_READ_FILE_FOOTER": (
+        "Correct or remove the file. Spark leaves out files that are damaged or were removed with "
+        "--conf spark.sql.files.ignoreCorruptFiles=true and --conf spark.sql.files.ignoreMissingFiles=true."
+    ),
+    r"No module named|cannot import name 'descriptor' from 'google\.protobuf'": (
+        "The Python that PYSPARK_PYTHON names lacks this, on executors or on the driver's machine, where Spark "
+        "plans data sources and begins streams; the manual's page 'On a cluster' lists what is needed."
+    ),
+    "Python worker failed to connect back": (
+        "Spark waits ten seconds for Python to start where a stream begins, which a busy machine exceeds: start "
+        "the stream again, and it continues where it ended."
+    ),
+    "Cannot run program": (
+        "PYSPARK_PYTHON has to name a Python on executors and, for data sources and streams, on the driver's machine."
+    ),
+    "Python worker exited unexpectedly": (
+        "If the system has ended it for its memory, raise spark.executor.memoryOverhead."
+    ),
+}
 _ROW = re.compile(r"row (.*[}']): (.*)", re.DOTALL)
 
 
@@ -113,7 +99,7 @@ def as_cerflow_error(error: BaseException | str) -> CerflowError:
     if own is not None:
         return own
     text = "\n".join(messages(error)) or f"its only message is {type(error).__name__}"
-    remedies = [remedy for symptom, remedy in _REMEDIES if symptom.search(text)]
+    remedies = [remedy for sign, remedy in _REMEDIES.items() if re.search(sign, text)]
     return InputError("\n".join([f"Spark failed: {text}", *remedies]))
 
 

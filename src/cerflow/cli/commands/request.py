@@ -78,16 +78,15 @@ class BadRecords:
 
     def __init__(self, policy: str, path: str | None = None) -> None:
         name, _, own = policy.partition("=")
-        problem = None
-        if name not in ("fail", "skip", "dead-letter"):
-            problem = f"'{policy}' is not one of fail, skip, dead-letter, dead-letter=PATH"
-        elif name != "dead-letter" and (own or path):
-            problem = "a path for dead letters goes with --on-bad-record dead-letter"
-        elif own and path and own != path:
-            problem = "the path of the dead letters is given twice"
-        elif name == "dead-letter" and not (own or path):
-            problem = "--on-bad-record dead-letter needs --dead-letter PATH"
-        if problem is not None:
+        kept = name == "dead-letter"
+        problems = {
+            f"'{policy}' is not one of fail, skip, dead-letter, dead-letter=PATH": name not in ("fail", "skip")
+            and not kept,
+            "a path for dead letters goes with --on-bad-record dead-letter": not kept and (own or path),
+            "the path of the dead letters is given twice": own and path and own != path,
+            "--on-bad-record dead-letter needs --dead-letter PATH": kept and not (own or path),
+        }
+        for problem in filter(problems.get, problems):
             o.usage(problem, "--on-bad-record")
         self.fails = name == "fail"
         self.path = own or path

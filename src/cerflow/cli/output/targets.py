@@ -130,18 +130,14 @@ def check_writable(target: str) -> None:
         return
     status = _status(target)
     parent = Path(os.path.realpath(target) if os.path.islink(target) else target).parent
-    problem = None
-    if status is not None and stat.S_ISDIR(status.st_mode):
-        problem = "it is a directory"
-    elif status is not None and stat.S_ISSOCK(status.st_mode):
-        problem = "it is a socket"
-    elif status is not None and not os.access(target, os.W_OK):
-        problem = "no permission"
-    elif _becomes_file(status) and not parent.is_dir():
-        problem = f"there is no directory '{parent}'"
-    elif _becomes_file(status) and not os.access(parent, os.W_OK | os.X_OK):
-        problem = f"the directory '{parent}' is not writable"
-    if problem is not None:
+    problems = {
+        "it is a directory": status is not None and stat.S_ISDIR(status.st_mode),
+        "it is a socket": status is not None and stat.S_ISSOCK(status.st_mode),
+        "no permission": status is not None and not os.access(target, os.W_OK),
+        f"there is no directory '{parent}'": _becomes_file(status) and not parent.is_dir(),
+        f"the directory '{parent}' is not writable": _becomes_file(status) and not os.access(parent, os.W_OK | os.X_OK),
+    }
+    for problem in filter(problems.get, problems):
         raise OutputError(f"cannot write to '{target}': {problem}")
 
 
