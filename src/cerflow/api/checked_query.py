@@ -88,8 +88,7 @@ class CheckedQuery:
     def tree(self) -> Select:
         """What is evaluated; raises `UnsupportedQueryError` if the engine cannot evaluate the first-order reading."""
         if self._refused is not None:
-            with errors.Located(self.text):
-                raise self._refused
+            raise self._refused.with_source(self.text)
         return self._tree
 
     @cached_property

@@ -190,8 +190,8 @@ def universal(
     labels = [] if alone else sorted(labels_of(formula).assigned - relation_names(formula))
     if len(labels) > limits.UNIVERSAL_LABELS:
         reason = f"whether a formula with {len(labels)} labels has all complex events takes too long to decide"
-        with Located(text):
-            raise UnsupportedQueryError(reason, hint='With output="positions" labels do not count.')
+        hint = 'With output="positions" labels do not count.'
+        raise UnsupportedQueryError(reason, hint=hint).with_source(text)
     each: list[formulas.Formula] = [formulas.AnyEvent()]
     for label in labels:
         each += [formulas.As(some, label) for some in each]

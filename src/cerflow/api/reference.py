@@ -213,10 +213,6 @@ def _raw(time: Any) -> Time | None:
     return None if time is None else raw_time(as_value(time))
 
 
-def _decimal(value: Any, data_type: pa.DataType) -> Any:
-    return pa.scalar(value).cast(data_type).as_py() if isinstance(value, float) else value
-
-
 def _values(table: pa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with decimals that are integers or floats to conditions as these, and TRUE for what none can read."""
     fields = [f for f in table.schema if pa.types.is_decimal(f.type) or kind_of(f.type) is ValueKind.OTHER]
@@ -258,9 +254,10 @@ class _Writer:
     def table(self, rows: list[dict[str, Any]]) -> pa.Table:
         schema = self.report.schema
         # To the semantics some decimals are floats.
-        decimals = [f.name for f in schema if pa.types.is_decimal(f.type)]
-        plain = [{**row, **{n: _decimal(row.get(n), schema.field(n).type) for n in decimals}} for row in rows]
-        return pa.Table.from_batches([rows_as_columns(plain, schema)])
+        decimals = {f.name: f.type for f in schema if pa.types.is_decimal(f.type)}
+        for row in rows:
+            row |= {n: pa.scalar(row[n]).cast(t).as_py() for n, t in decimals.items() if isinstance(row.get(n), float)}
+        return pa.Table.from_batches([rows_as_columns(rows, schema)])
 
     def place(self, position: int | None) -> int | None:
         return position if self.positions else None

@@ -176,11 +176,10 @@ class Program:
             for name in statement.inputs:
                 near = None if name in occurring else errors.nearest(name, [*self.definitions])
                 if near is not None:
-                    place = statement.query.written.span
-                    with errors.Located(self.text):
-                        raise errors.QueryError(
-                            f"there is no stream '{name}'", span=place, hint=f"Did you mean {near}?"
-                        )
+                    place, hint = statement.query.written.span, f"Did you mean {near}?"
+                    raise errors.QueryError(f"there is no stream '{name}'", span=place, hint=hint).with_source(
+                        self.text
+                    )
 
     def recognizer(
         self,

@@ -27,7 +27,6 @@ from cerflow.language.condition import Arithmetic, Attribute, Condition, Express
 from cerflow.logic.conditions.guards import TypeTest
 from cerflow.logic.conditions.register_values import Microseconds
 
-_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FLOATS = (T.FloatType, T.DoubleType)
 _LEAST = -(2**63)
 
@@ -118,7 +117,7 @@ class SparkConditions(Translation[Column]):
                     return column.cast(T.LongType()), _NUMBER
                 if kind is ValueKind.FLOAT:
                     return column.cast(T.DoubleType()), _REAL
-        if isinstance(data_type, _INTEGERS):
+        if isinstance(data_type, T.IntegralType):
             return column, _NUMBER
         if isinstance(data_type, _FLOATS):
             return column if isinstance(data_type, T.DoubleType) else column.cast(T.DoubleType()), _REAL
