@@ -11,7 +11,7 @@ from cerflow.base.errors import InputError
 from cerflow.cli.app import app
 from cerflow.cli.spark import streaming
 from cerflow.cli.spark.streaming import _started
-from cerflow.cli.stream_command import ProgressOptions, StreamOptions
+from cerflow.cli.stream_command import StreamOptions
 from support.spark.file_streams import patiently
 from support.spark.kafka import broker, messages_of, skip_without_kafka
 
@@ -94,14 +94,18 @@ def test_a_partition_may_stall_and_others_be_added_and_what_was_written_may_be_d
     """Events of a partition that stalls wait for no longer than the delay; a new one is read from its beginning."""
     topics = Topics(session, server)
     folder = tmp_path / "found"
-    events = StreamOptions(
-        input=f"kafka://{topics.address}/ticks", columns="type string, t bigint, k int, v int", time="t"
-    )
-    options = ProgressOptions(
-        output=str(folder), output_format="json", checkpoint=str(tmp_path / "checkpoint"), delay="1 second", buckets=2
+    options = StreamOptions(
+        input=f"kafka://{topics.address}/ticks",
+        columns="type string, t bigint, k int, v int",
+        time="t",
+        output=str(folder),
+        output_format="json",
+        checkpoint=str(tmp_path / "checkpoint"),
+        delay="1 second",
+        buckets=2,
     )
     topics.send("ticks", EVENTS[:20], partitions=2)
-    running = _started(cerflow.parse(QUERY), events, options, session)
+    running = _started(cerflow.parse(QUERY), options, session)
     sent = 20
 
     def send(events, partitions):

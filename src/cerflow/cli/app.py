@@ -51,7 +51,7 @@ def run(
         "for timestamps a text such as 2024-03-15T10:00.",
         metavar="TIME",
     ),
-    predicates: o.PredicateOptions,
+    predicates: o.Many = o.PREDICATES,
     output: o.OutputOptions,
     runner: o.Runner = o.option("Evaluate on Spark or in this process; auto: here if the input fits.", default="auto"),
     spark: o.SparkOptions,
@@ -80,7 +80,7 @@ def run(
             output,
             options,
             until=until,
-            read_too=[path for path in (query.query, *(predicates.predicates or ())) if path is not None],
+            read_too=[path for path in (query.query, *(predicates or ())) if path is not None],
         )
         choice = Choice(runner == "spark")
         if runner == "auto":
@@ -192,7 +192,7 @@ def studio(
     type: str | None = o.option("Column with event types (default: guessed; '': none).", "--type-column"),
     time: str | None = o.option("Column with the time of each event (default: guessed; '': none).", "--time-column"),
     time_unit: Literal["s", "ms", "us", "ns"] | None = o.option("Unit of times that are numbers (default: ms)."),
-    predicates: o.PredicateOptions,
+    predicates: o.Many = o.PREDICATES,
     port: int = o.option("Port of the page; 0: any free port.", default=0, min=0, max=65535),
     browser: bool = o.option("Open the page in the browser.", "--browser/--no-browser", default=True),
 ) -> None:
@@ -207,7 +207,7 @@ def studio(
     from cerflow.studio.session import StudioSession
 
     with errors_reported():
-        load_predicates(predicates.predicates or ())
+        load_predicates(predicates or ())
         session = StudioSession()
         session.write = lambda target, form, table: write_table(target, OutputFormat(form), table)
         if query is not None:
@@ -242,7 +242,7 @@ def check(
     query: o.ReadingOptions,
     inputs: o.InputOptions,
     columns: Annotated[o.ColumnOptions, "sequence"],
-    predicates: o.PredicateOptions,
+    predicates: o.Many = o.PREDICATES,
 ) -> None:
     """Check whether a query is valid, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
@@ -257,7 +257,7 @@ def explain(
     query: o.ReadingOptions,
     inputs: o.InputOptions,
     columns: Annotated[o.ColumnOptions, "sequence"],
-    predicates: o.PredicateOptions,
+    predicates: o.Many = o.PREDICATES,
     output_format: o.ExplainFormat = o.option("Format of the explanation.", "--format", default="text"),
 ) -> None:
     """Show how a query is compiled and evaluated."""

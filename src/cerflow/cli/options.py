@@ -129,6 +129,8 @@ class Setting(NamedTuple):
         return cls(key, value)
 
 
+#: Which predicates there are besides those of cerflow, for parameters of this kind.
+PREDICATES = option("Python that registers predicates for the query. May be repeated.", metavar="FILE.py|MODULE")
 #: Help of options that several groups have.
 LANGUAGE = "Language of the query; unless given, files *.sremo are in SREMO."
 KEY_TIMEOUT = "A key starts again after a pause between its events that is longer than this, as in '30 minutes'."
@@ -203,15 +205,6 @@ class ColumnOptions:
         "Encoding of CSV and JSON: utf-8, utf-16, latin-1, cp1252, …", default="utf-8", metavar="NAME"
     )
     key_timeout: str | None = option(KEY_TIMEOUT, metavar="DURATION", parser=duration)
-
-
-@dataclass(frozen=True)
-class PredicateOptions:
-    """Which predicates there are besides those of cerflow."""
-
-    predicates: Many = option(
-        "Python that registers predicates for the query. May be repeated.", metavar="FILE.py|MODULE"
-    )
 
 
 @dataclass(frozen=True)
@@ -299,15 +292,15 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 @contextmanager
-def about(query: QueryOptions, predicates: PredicateOptions) -> Iterator[None]:
+def about(query: QueryOptions, predicates: Many) -> Iterator[None]:
     """Report errors in the block that are about exactly one query, after its predicates are registered."""
     if (query.query is None) == (query.expression is None):
         usage("give either a query file or a query after -e", "QUERY")
     with errors_reported(query.query):
-        if predicates.predicates:
+        if predicates:
             from cerflow.cli.commands.request import load_predicates
 
-            load_predicates(predicates.predicates)
+            load_predicates(predicates)
         yield
 
 

@@ -18,7 +18,7 @@ from cerflow.files.sources import InputFormat
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """Where the events come from, and what their columns mean."""
+    """Where the events come from and what their columns mean; where the matches and the state go; how it continues."""
 
     input: str | None = o.option(
         "Directory that receives files of events, or a topic of Kafka with messages in JSON.",
@@ -37,12 +37,7 @@ class StreamOptions:
         "Column that orders events of equal time (Kafka: partition and offset).", "--sequence-column"
     )
     forget: str | None = o.option(o.KEY_TIMEOUT, "--key-timeout", metavar="DURATION", parser=o.duration)
-
-
-@dataclass(frozen=True)
-class ProgressOptions:
-    """Where the matches and the state go, and how the stream continues."""
-
+    predicates: o.Many = o.PREDICATES
     output: str = o.option(
         "Directory that gets a folder for each micro-batch, a topic, or '-' for JSON lines on standard output.",
         *("--output", "-o"),
@@ -88,9 +83,7 @@ def stream(
     *,
     context: typer.Context,
     query: o.QueryOptions,
-    events: StreamOptions,
-    predicates: o.PredicateOptions,
-    options: ProgressOptions,
+    options: StreamOptions,
     spark: o.SparkOptions,
     status: str | None = o.option("Only show how far a stream has come.", metavar="CHECKPOINT"),
     set_back: str | None = o.option(
@@ -116,16 +109,16 @@ def stream(
             ahead = 0 if options.ahead is None else o.seconds_of(options.ahead)
             typer.echo(streaming.set_checkpoint_back(set_back, to_batch, ahead, spark))
         return
-    needed = {"--input": events.input, "--checkpoint": options.checkpoint, "--delay": options.delay}
+    needed = {"--input": options.input, "--checkpoint": options.checkpoint, "--delay": options.delay}
     missing = next((name for name, value in needed.items() if value is None), None)
     if missing is not None:
         o.usage("a stream needs --input, --checkpoint and --delay", missing)
-    with o.about(query, predicates):
+    with o.about(query, options.predicates):
         found = load_query(query)
         require_pyspark()
         from cerflow.cli.spark import streaming
 
-        streaming.run_stream(found, events, options, watch, spark)
+        streaming.run_stream(found, options, watch, spark)
 
 
 def shown_watermark(shown: str | None) -> str:

@@ -24,7 +24,7 @@ from cerflow.base.errors import InputError, counted
 from cerflow.cli.options import SparkOptions
 from cerflow.cli.output.reporting import PhaseTimer, compile_kernels, note
 from cerflow.cli.spark.session import spark_session
-from cerflow.cli.stream_command import ProgressOptions, StreamOptions, shown_status, shown_watermark
+from cerflow.cli.stream_command import StreamOptions, shown_status, shown_watermark
 from cerflow.files.sources import SUFFIXES
 from cerflow.logic.analysis.columns import usage_of
 from cerflow.spark.frames.events import CORRUPT, record_as_json
@@ -41,9 +41,7 @@ _KAFKA_SEQUENCE = "kafka_sequence"
 _STATUS_SECONDS = 0.2
 
 
-def run_stream(
-    query: Query | Program, events: StreamOptions, options: ProgressOptions, watch: PhaseTimer, on: SparkOptions
-) -> None:
+def run_stream(query: Query | Program, options: StreamOptions, watch: PhaseTimer, on: SparkOptions) -> None:
     """Run a stream until it has read all events (``available_now``) or is interrupted, and report on it.
 
     Raises InputError (also if Spark itself fails, with its message) and the errors of the query.
@@ -51,7 +49,7 @@ def run_stream(
     if (on.master or "local").startswith("local"):
         compile_kernels(watch)
     with spark_session(on.master, on.conf or ()) as spark:
-        running = _started(query, events, options, spark)
+        running = _started(query, options, spark)
         with _end_asked_for() as asked:
             follow(running, until=asked.is_set)
         if asked.is_set():
@@ -87,12 +85,10 @@ def _end_asked_for() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _started(
-    query: Query | Program, events: StreamOptions, options: ProgressOptions, spark: SparkSession
-) -> RunningStream:
-    frame, sequence = _input(query, events, options, spark, Checkpoint(spark, str(options.checkpoint)))
+def _started(query: Query | Program, options: StreamOptions, spark: SparkSession) -> RunningStream:
+    frame, sequence = _input(query, options, spark, Checkpoint(spark, str(options.checkpoint)))
     # Options are called as the arguments.
-    given = vars(events) | vars(options) | {"sequence": events.sequence or sequence}
+    given = vars(options) | {"sequence": options.sequence or sequence}
     names = {*signature(stream).parameters, *PlanArguments.__annotations__}
     arguments = {name: value for name, value in given.items() if name in names}
     topic = _KAFKA.fullmatch(options.output)
@@ -115,14 +111,14 @@ def _print(matches: DataFrame, batch: int) -> None:
 
 
 def _input(
-    query: Query | Program, events: StreamOptions, options: ProgressOptions, spark: SparkSession, kept: Checkpoint
+    query: Query | Program, options: StreamOptions, spark: SparkSession, kept: Checkpoint
 ) -> tuple[DataFrame, str | None]:
     """The events, and the column of the input's own that orders events of equal time, if it has one."""
     known = kept.read("input.json")
-    columns = events.columns or (None if known is None else known["columns"])
-    topic = _KAFKA.fullmatch(str(events.input))
+    columns = options.columns or (None if known is None else known["columns"])
+    topic = _KAFKA.fullmatch(str(options.input))
     if topic is None:
-        frame, columns = _files(query, events, spark, columns)
+        frame, columns = _files(query, options, spark, columns)
     elif columns is None:
         raise InputError("give the columns of the messages, as in --columns 'type string, time timestamp, v int'")
     else:
@@ -151,17 +147,17 @@ def _events_in(messages: DataFrame, columns: str, *, whole: bool) -> DataFrame:
 
 
 def _files(
-    query: Query | Program, events: StreamOptions, spark: SparkSession, columns: str | None
+    query: Query | Program, given: StreamOptions, spark: SparkSession, columns: str | None
 ) -> tuple[DataFrame, str]:
-    path = str(events.input)
+    path = str(given.input)
     if path.startswith("kafka:"):
         raise InputError(f"'{path}' is not of the form kafka://HOST:PORT/TOPIC")
-    format = _format_in(path) if events.input_format is None else events.input_format.value
+    format = _format_in(path) if given.input_format is None else given.input_format.value
     options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
     if columns is None:
         schema = spark.read.format(format).options(**options).load(path).schema
         if format in ("json", "csv"):
-            schema = _as_used(spark.read.format(format).options(**options), query, path, str(events.time), schema)
+            schema = _as_used(spark.read.format(format).options(**options), query, path, str(given.time), schema)
         # Keep the schema for the next start, which could infer another one.
         columns = schema.toDDL()
     if format == "csv" and _by_name(path):
