@@ -43,7 +43,7 @@ def _cerflow(
 def run(
     *,
     context: typer.Context,
-    query: o.ReadingOptions,
+    query: o.QueryOptions,
     inputs: o.InputOptions,
     columns: o.ColumnOptions,
     until: str | None = o.option(
@@ -74,7 +74,7 @@ def run(
         usage("--until is a time: name the column of times with --time-column", "--until")
     with about(query, predicates):
         request = Request.prepare(
-            load_query(query, query.reading),
+            load_query(query),
             inputs,
             columns,
             output,
@@ -239,7 +239,7 @@ def studio(
 @app.command()
 @in_groups
 def check(
-    query: o.ReadingOptions,
+    query: o.QueryOptions,
     inputs: o.InputOptions,
     columns: Annotated[o.ColumnOptions, "sequence"],
     predicates: o.Many = o.PREDICATES,
@@ -254,7 +254,7 @@ def check(
 @app.command()
 @in_groups
 def explain(
-    query: o.ReadingOptions,
+    query: o.QueryOptions,
     inputs: o.InputOptions,
     columns: Annotated[o.ColumnOptions, "sequence"],
     predicates: o.Many = o.PREDICATES,

@@ -140,19 +140,13 @@ BAD_RECORD = "What to do with a record that cannot be used."
 
 @dataclass(frozen=True)
 class QueryOptions:
-    """Which query is meant."""
+    """Which query is meant, and how formulas are read."""
 
     query: str | None = field(
         default=None, metadata={"of": typer.Argument(metavar="QUERY", help="File with a query (*.sremo: in SREMO).")}
     )
     expression: str | None = option("The query itself, instead of a file.", "--expression", "-e", metavar="TEXT")
     language: Literal["ceql", "sremo"] | None = option(LANGUAGE)
-
-
-@dataclass(frozen=True)
-class ReadingOptions(QueryOptions):
-    """The same, and how formulas are read."""
-
     reading: Literal["second-order", "first-order"] = option(
         "First-order: a label is a variable for one event, matches are sets of positions.", default="second-order"
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -82,7 +82,7 @@ class StreamOptions:
 def stream(
     *,
     context: typer.Context,
-    query: o.QueryOptions,
+    query: Annotated[o.QueryOptions, "reading"],
     options: StreamOptions,
     spark: o.SparkOptions,
     status: str | None = o.option("Only show how far a stream has come.", metavar="CHECKPOINT"),

@@ -55,13 +55,7 @@ class ColumnRoles:
 
     def of_events(self, stream: str | None = None) -> EventRoles:
         """The roles of events whose streams, if they are distinguished, stand in the column ``stream``."""
-        return {
-            "type": self.type,
-            "time": self.time,
-            "time_unit": self.time_unit,
-            "forget": self.forget,
-            "stream": stream,
-        }
+        return EventRoles(type=self.type, time=self.time, time_unit=self.time_unit, forget=self.forget, stream=stream)
 
     @property
     def required(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TypedDict, cast, get_args
 import pyarrow as pa
 
 from cerflow.api.programs.program import Program, read_query
-from cerflow.api.query import Query, Reading, parse
+from cerflow.api.query import Query, parse
 from cerflow.api.stream_inputs import Input, Roles, common_roles
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
@@ -211,12 +211,12 @@ def query_source(path: str | None, expression: str | None) -> str:
         raise InputError(f"cannot read the query file '{path}': {error}") from error
 
 
-def load_query(options: o.QueryOptions, reading: Reading = "second-order") -> Query | Program:
+def load_query(options: o.QueryOptions) -> Query | Program:
     """Parse a query, or a program if there are definitions; raises the errors of `cerflow.parse`, and InputError.
 
     Unless a language is named, files ``*.sremo`` are in SREMO.
     """
-    path = options.query
+    path, reading = options.query, options.reading
     language = options.language or ("sremo" if path is not None and path.lower().endswith(".sremo") else "ceql")
     text = query_source(path, options.expression)
     return read_query(text, language) if reading == "second-order" else parse(text, language=language, reading=reading)
