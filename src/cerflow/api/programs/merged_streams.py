@@ -229,7 +229,6 @@ class Merging:
     def __init__(self, events: pa.Table, schema: Schema, latest: pa.Scalar | None = None) -> None:
         self._input = events
         self._latest = latest
-        self._stream = schema.stream
         self._schema = schema
         self._tables: dict[str, pa.Table] = {}
         self._numbers: dict[str, Ints] = {}
@@ -253,10 +252,10 @@ class Merging:
 
     def _streams(self, statement: Statement) -> Iterable[tuple[str, pa.Table, Ints]]:
         every = np.arange(len(self._input))
-        if statement.inputs and self._stream is None:
+        if statement.inputs and self._schema.stream is None:
             yield statement.inputs[0], self._input, every
         elif statement.inputs:
-            names = self._input.column(self._stream).cast(pa.string())
+            names = self._input.column(self._schema.stream).cast(pa.string())
             for name in statement.inputs:
                 rows = np.flatnonzero(np.asarray(pc.equal(names, name).fill_null(False)))
                 yield name, self._input.take(pa.array(rows)), every[rows]
