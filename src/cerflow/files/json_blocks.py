@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -215,12 +216,10 @@ def _is_deep(text: str) -> bool:
 def _column(values: list[Any], as_text: bool) -> pa.Array:
     """Values of one kind as that; of several kinds, and integers beyond 64 bits, as JSON text."""
     kinds = {type(value) for value in values if value is not None}
-    try:
+    with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
         if not as_text and kinds == {int, float}:
             return pa.array([None if value is None else float(value) for value in values], pa.float64())
         if not as_text and len(kinds) < 2:
             return pa.array(values, pa.int64() if kinds == {int} else None)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        pass
     texts = (v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values)
     return pa.array(list(texts), pa.string())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -356,12 +357,10 @@ def query_as_text(query: Query | Program) -> str:
     if query.text is not None and (isinstance(query, Program) or query.reading == "second-order"):
         return query.text
     text = show(query.tree)
-    try:
+    with suppress(errors.QueryError, errors.QuerySyntaxError):  # a tree with names or values that no text gives
         again = parse(text) if isinstance(query, Query) else parse_program(text)
         if again.tree == query.tree:
             return text
-    except (errors.QueryError, errors.QuerySyntaxError):
-        pass  # a tree with names or values that no text gives
     raise errors.UnsupportedQueryError(
         "this query cannot be written as text, so it cannot be sent to the tasks of Spark"
     )

@@ -250,14 +250,11 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
         except OSError:
             return most
         for number in numbers:
-            try:
+            with suppress(OSError):  # the file was closed in the meantime
                 place = places.get(os.readlink(f"/proc/self/fd/{number}"))
                 if place is not None:
                     position = Path(f"/proc/self/fdinfo/{number}").read_text().split()[1]
                     most = max(most, sum(sizes[:place]) + min(int(position), sizes[place]))
-            except OSError:
-                # The file was closed in the meantime.
-                continue
         return most
 
     return sum(sizes), reached

@@ -252,11 +252,9 @@ def _remove_left_behind(path: Path) -> None:
         # Files that cannot be opened or removed stay: others own them.
         with suppress(OSError):
             number = os.open(path.with_name(name), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-            try:
+            with open(number, "rb", buffering=0):
                 if _lock(number):
                     path.with_name(name).unlink()
-            finally:
-                os.close(number)
 
 
 def _like(target: str, path: Path, old: os.stat_result, number: int) -> None:

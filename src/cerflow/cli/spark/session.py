@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import as_file, files
@@ -276,11 +276,9 @@ def memory_needed(file: Path, input_format: InputFormat) -> int:
 def available_memory() -> int:
     """The bytes of memory that this process may still take, by the system, its control group and its own limit."""
     found = []
-    try:
+    with suppress(OSError):
         lines = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
         found = [int(line[1]) << 10 for line in lines if line[0] == "MemAvailable:"]
-    except OSError:
-        pass
     found = found or [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     if resource is not None:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -304,10 +302,7 @@ def _groups(processes: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys
         for folder in (place, *place.parents):
             # In a container the path of a group may lie above the root that the container sees.
             if folder.is_relative_to(base):
-                try:
+                with suppress(OSError, ValueError):  # there is no such file, or the limit is "max"
                     figures = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
                     idle = int(figures.get("inactive_file", 0))
                     yield int((folder / limit).read_text()) - int((folder / used).read_text()) + idle
-                except (OSError, ValueError):
-                    # There is no such file, or the limit is "max".
-                    continue

@@ -6,6 +6,7 @@ import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -203,10 +204,8 @@ def _readable(footer: pq.FileMetaData) -> pa.Schema:
 
 def _type_of(values: Sequence[str]) -> pa.DataType:
     for convert, data_type in ((int, pa.int64()), (date.fromisoformat, pa.date32())):
-        try:
+        with suppress(ValueError):
             for value in values:
                 convert(value)
-        except ValueError:
-            continue
-        return data_type
+            return data_type
     return pa.string()

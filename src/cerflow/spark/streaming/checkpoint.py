@@ -11,6 +11,7 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -81,11 +82,8 @@ class Checkpoint:
         return found
 
     def _text(self, path: Any) -> str:
-        opened = self._files.open(path)
-        try:
+        with closing(self._files.open(path)) as opened:
             return str(self._java.org.apache.commons.io.IOUtils.toString(opened, "UTF-8"))
-        finally:
-            opened.close()
 
     def write(self, name: str, contents: dict[str, Any]) -> None:
         """Write a file of JSON; readers see it as a whole or not at all."""
@@ -95,11 +93,8 @@ class Checkpoint:
         """Write a file as `write` does."""
         path, unfinished = (self._path(f"cerflow/{n}") for n in (name, f".unfinished-{name.replace('/', '-')}"))
         self._files.mkdirs(path.getParent())
-        opened = self._files.create(unfinished, True)
-        try:
+        with closing(self._files.create(unfinished, True)) as opened:
             opened.write(bytearray(text.encode()))
-        finally:
-            opened.close()
         # This interface of Hadoop can replace a file by renaming another; that of `_files` cannot.
         context = self._java.org.apache.hadoop.fs.FileContext.getFileContext(self._files.getUri(), self._settings)
         how = self.spark.sparkContext._gateway.new_array(self._java.org.apache.hadoop.fs.Options.Rename, 1)  # type: ignore[union-attr]
