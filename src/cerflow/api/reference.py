@@ -16,6 +16,7 @@ from cerflow.api.query import Statement
 from cerflow.base.arrow_columns import rows_as_columns, values_as_array
 from cerflow.base.errors import InputError, UnsupportedQueryError
 from cerflow.base.events import ComplexEvent, Stream, as_value, raw_time
+from cerflow.base.graphs import gathered
 from cerflow.base.nested import is_nested, root_of
 from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import DAY, MICROSECONDS
@@ -287,9 +288,7 @@ class _Writer:
     def listed(self, match: Match) -> dict[str, Any]:
         support = sorted(match.positions)
         first, last = (support[0], support[-1]) if support else (None, None)
-        labels: dict[int, set[str]] = {}
-        for label, position in match.complex_event:
-            labels.setdefault(position, set()).add(label)
+        labels = gathered((position, label) for label, position in match.complex_event)
         events = {"events": [self.event(p, labels[p]) for p in support]} if self.select.projection.has_events else {}
         return {
             **self.detected(match),
@@ -302,11 +301,11 @@ class _Writer:
             **events,
         }
 
-    def event(self, position: int, labels: set[str]) -> dict[str, Any]:
+    def event(self, position: int, labels: Sequence[str]) -> dict[str, Any]:
         row = self.rows[position]
         shown = self.report.listed
         fields = self.report.event_fields
-        result: dict[str, Any] = {"position": self.place(position), "labels": sorted(labels - {UNNAMED})}
+        result: dict[str, Any] = {"position": self.place(position), "labels": sorted({*labels} - {UNNAMED})}
         kind = row[self.report.events.type]
         result["type"] = None if kind == UNNAMED else kind
         for name, field in fields.items():

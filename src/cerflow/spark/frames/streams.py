@@ -13,6 +13,7 @@ from pyspark.sql.types import DataType, DoubleType, LongType
 
 from cerflow.api import stream_inputs
 from cerflow.api.stream_inputs import Input, Roles, Streams
+from cerflow.base.graphs import gathered
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.units import TimeUnit
 from cerflow.spark.frames.schemas import arrow_schema, refuse_untransferable
@@ -78,10 +79,8 @@ def _in_common_unit(frame: DataFrame, unit: TimeUnit | None, common: Roles) -> D
 
 
 def _common_types(frames: Mapping[str, DataFrame]) -> dict[str, DataType]:
-    found: dict[str, list[DataType]] = {}
-    for frame in frames.values():
-        for field in frame.schema.fields:
-            found.setdefault(field.name, []).append(field.dataType)
+    fields = (field for frame in frames.values() for field in frame.schema.fields)
+    found = gathered((field.name, field.dataType) for field in fields)
     different = {name for name, types in found.items() if len({t.simpleString() for t in types}) > 1}
     schemas = []
     for name, frame in frames.items():

@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
+from cerflow.base.graphs import gathered
 
 _WILD = "*?["
 
@@ -172,12 +173,9 @@ def columns_of(files: Sequence[DataFile]) -> tuple[pa.Schema, bool]:
         whole = pa.unify_schemas(list(schemas), promote_options="default")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(f"the files do not have the same columns: {error}") from error
-    constants: dict[str, list[str]] = {}
-    for name, value in (pair for file in files for pair in file.constants):
-        constants.setdefault(name, []).extend([] if value is None else [value])
-    for name, values in constants.items():
+    for name, values in gathered(pair for file in files for pair in file.constants).items():
         if name not in whole.names:
-            whole = whole.append(pa.field(name, _type_of(values)))
+            whole = whole.append(pa.field(name, _type_of([value for value in values if value is not None])))
     return whole, len(schemas) == 1
 
 
