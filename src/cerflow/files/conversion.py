@@ -45,15 +45,6 @@ _NOTHING = pa.nulls(1, pa.string())[0]
 _INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
 
 
-def is_text(data_type: pa.DataType) -> bool:
-    """Whether values of this type are text, also if a dictionary holds them."""
-    if pa.types.is_dictionary(data_type):
-        return is_text(data_type.value_type)
-    return bool(
-        pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
-    )
-
-
 def converted(column: pa.Array, target: pa.DataType) -> pa.Array:
     """The values of a column as a type that a column may be read as: int64, float64, bool, date32, timestamp, string.
 

@@ -19,11 +19,11 @@ from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, did_you_mean
 from cerflow.base.nested import is_nested, joined, parts_of, root_of
-from cerflow.base.schema import UNTYPED, Schema
+from cerflow.base.schema import UNTYPED, Schema, ValueKind, kind_of
 from cerflow.base.units import TimeUnit
 from cerflow.files.blocks import read_blocks, schema_of_file
 from cerflow.files.column_types import Look, Use, called, look_at, right, type_of
-from cerflow.files.conversion import converted, is_text, plain_text
+from cerflow.files.conversion import converted, plain_text
 from cerflow.files.raw_rows import Block, FilePart
 from cerflow.files.sources import InputFormat, Source, source_name
 from cerflow.logic.analysis.columns import ColumnUsage
@@ -207,7 +207,7 @@ def needs_look(one: Input[Source], columns: ColumnRoles, column: pa.Field) -> bo
     """Whether a column of a file with types may have to become something else: text that is used as anything else."""
     if column.name in one.events.column_types:
         return True
-    return is_text(column.type) and columns.use_in(one, column.name) not in ("text", "other")
+    return kind_of(column.type) is ValueKind.STRING and columns.use_in(one, column.name) not in ("text", "other")
 
 
 @dataclass(frozen=True)

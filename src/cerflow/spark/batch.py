@@ -25,7 +25,7 @@ from cerflow.base.errors import (
     warn,
 )
 from cerflow.base.events import UNNAMED
-from cerflow.base.nested import attribute_named, is_nested
+from cerflow.base.nested import attribute_named, is_nested, untaken
 from cerflow.base.schema import HIDDEN_TYPES, Schema
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.language.printer import show
@@ -259,9 +259,7 @@ def bad_records(
     if query is not None:
         schema = without_definitions(query).plan(schema).schema
     events = EventColumns(schema)
-    name = "reason"
-    while name.casefold() in {c.casefold() for c in df.columns}:
-        name += "_"
+    name = untaken("reason", {c.casefold() for c in df.columns}, str.casefold)
     flagged = events.renamed(df).withColumn("why", events.reason())
     letters = flagged.filter(F.col("why").isNotNull()).toDF(*df.columns, name)
     return letters.drop(*set(df.columns).difference(given))

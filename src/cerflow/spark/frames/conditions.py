@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import Column
@@ -17,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from cerflow.base import limits
+from cerflow.base.events import moment_at
 from cerflow.base.operators import RELATIONS, Operator
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.text_patterns import MANY, ONE, tokens
@@ -270,7 +270,7 @@ def _instant(text: str, kind: int) -> Column:
     if kind == _INSTANT:
         return F.timestamp_micros(F.lit(micros).cast(T.LongType()))
     try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
+        moment = moment_at(micros)
     except OverflowError:
         raise UndecidedError from None
     return F.lit(moment.replace(tzinfo=None).isoformat(" ", "microseconds")).cast(T.TimestampNTZType())
