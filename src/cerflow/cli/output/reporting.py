@@ -223,12 +223,14 @@ class Progress(bars.Progress):
         """What is drawn, with the position as it is now."""
         if self._reached is not None and self.tasks:
             done, elapsed = self._reached(), self.tasks[0].elapsed or 0.0
-            rate = f"{in_units(done / elapsed, ('', 'k', 'M', 'G'), 1000)}{self._unit}/s" if elapsed > 0.5 else ""
+            rate = (
+                f"{in_largest_unit(done / elapsed, ('', 'k', 'M', 'G'), 1000)}{self._unit}/s" if elapsed > 0.5 else ""
+            )
             self.update(self.task_ids[0], completed=done, rate=rate)
         yield from super().get_renderables()
 
 
-def in_units(number: float, units: Sequence[str], base: int) -> str:
+def in_largest_unit(number: float, units: Sequence[str], base: int) -> str:
     """A number in the greatest of some units that it reaches; each is so many times the one before it."""
     size, unit = pick_unit_and_suffix(int(number), [*units], base)
     return f"{number / size:,.1f} {unit}" if size > 1 else f"{number:.0f} {unit}"

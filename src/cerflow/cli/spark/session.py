@@ -24,7 +24,7 @@ import pyarrow.parquet
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.cli.output.reporting import in_units
+from cerflow.cli.output.reporting import in_largest_unit
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> Ch
     if not files:
         return Choice(False, "in this process, as standard input is")
     needed, free = sum(memory_needed(*file) for file in files), available_memory()
-    known = (in_units(number, ("bytes", "KiB", "MiB", "GiB"), 1024) for number in (needed, free))
+    known = (in_largest_unit(number, ("bytes", "KiB", "MiB", "GiB"), 1024) for number in (needed, free))
     figures = f"the input needs about {' of '.join(known)} of free memory"
     if needed * limits.MEMORY_SHARE <= free:
         return Choice(False, f"in this process: {figures}")
