@@ -112,7 +112,10 @@ def test_what_need_not_be_together_may_be_apart(text, table, data):
         # Without a column of streams the one input is whatever no definition is called.
         table, roles = table.drop_columns(["s"]), {"time": "t"}
     program, demands = prepared(text, table, roles)
-    expected = rows_bag(program.match(table, positions=False, **roles).to_pylist())
+    whole = program.match(table, positions=False, **roles)
+    # A few examples have millions.
+    assume(whole.count() < 20_000)
+    expected = rows_bag(whole.to_pylist())
     event("matches" if expected else "no matches")
     assert "unused" not in demands.needed or "*" in text or "MAX" in text
     table = table.select(demands.needed)
