@@ -146,7 +146,8 @@ def _ratios(rows: Sequence[Row]) -> list[tuple[Row, str, float]]:
     for row in rows:
         for peer in _peers(row, rows):
             pairs = [(row.least_processor, peer.least_processor), (row.best, peer.best)]
-            ours, theirs = next(((a, b) for a, b in pairs if a and b), (None, None))
+            # What is measured of a peer, less its start, may come out below nothing.
+            ours, theirs = next(((a, b) for a, b in pairs if a and b and b > 0), (None, None))
             if ours and theirs:
                 found.append((row, peer.engine, theirs / ours))
     return found
@@ -202,7 +203,7 @@ def _against(row: Row, peers: Sequence[Row], *, named: bool) -> tuple[str, str]:
             continue
         pairs = ((elapsed, row.best, peer.best), (processor, row.least_processor, peer.least_processor))
         for told, ours, theirs in pairs:
-            if ours and theirs:
+            if ours and theirs and theirs > 0:
                 told.append(f"{name}{theirs / ours:,.1f}")
     return ", ".join(elapsed), ", ".join(processor)
 
