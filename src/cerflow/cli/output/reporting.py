@@ -231,7 +231,7 @@ class Progress(bars.Progress):
 
 
 def in_largest_unit(number: float, units: Sequence[str], base: int) -> str:
-    """A number in the greatest of some units that it reaches; each is so many times the one before it."""
+    """Write a number in the largest unit that it reaches; each unit is ``base`` times the one before."""
     size, unit = pick_unit_and_suffix(int(number), [*units], base)
     return f"{number / size:,.1f} {unit}" if size > 1 else f"{number:.0f} {unit}"
 

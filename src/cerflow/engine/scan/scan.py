@@ -29,8 +29,8 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Narrowing pays if it keeps at most one row in so many, or rules out this share of the relevant rows and twice
-#: `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
+#: Narrowing pays if it keeps one row in `_FEW` or fewer, or if it rules out the share `_LOST` of the relevant rows and
+#: twice `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
 _FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16

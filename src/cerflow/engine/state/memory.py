@@ -31,7 +31,7 @@ _BY_ADDRESS = {
     layout.O_LET_GO: kernels.let_go,
     layout.O_ENTER: kernels.enter,
 }
-#: A state has room for at most so many times as much at once, where many events are left of a batch.
+#: A state grows by at most this factor at once, where many events are left of a batch.
 _AT_ONCE = 64
 #: Partitions that are looked at together for the states in which runs are.
 _LOOKED_AT = 1 << 12

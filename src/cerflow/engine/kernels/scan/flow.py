@@ -105,11 +105,11 @@ def _close_block(s, begin, end, guards, new, valued, hashed, address):
             _leave(s, begin, end, guards, hashed, address)
         return
     if end == control[layout.RESTS]:
-        # Of the rows behind nothing is known.
+        # The pass knows nothing of the rows that it has left behind.
         overlap, relevant, kept = control[layout.OVERLAP], control[layout.RELEVANT], control[layout.KEPT]
         begin_flow(s, end, 0, address)
         control[layout.OVERLAP], control[layout.RELEVANT], control[layout.KEPT] = overlap, relevant, kept
-    # Rows whose windows go on behind that tell nothing.
+    # Rows whose windows go on behind the last row of the pass stay anyway, so they do not count.
     if control[layout.SAMPLED] < 0 and end <= control[layout.SETTLED]:
         control[layout.SAMPLED], control[layout.SAMPLE_KEPT] = control[layout.RELEVANT], control[layout.KEPT]
     _close(s, begin, end, guards, new, valued, hashed, address)
@@ -160,7 +160,7 @@ def _follow_all(s, count, states, guards, new, hashed, address):
                 s.entered[k] = 0
             if not keyed:
                 leads.begin_runs(s, v.start_of(s.flows), row, begun, states, address)
-        # Runs of unknown keys from before tell nothing.
+        # A key may have runs from before until a window has passed, so rows until then do not count.
         tells = begin > rests and (not keyed or window_value(s, BOUND, begin) > begun)
         kept = _follow(s, begin, end, rests, begun, states, guards, new, hashed, address)
         left += kept
@@ -203,7 +203,7 @@ def begin_flow(s, count, ends, address):
     control[layout.SETTLED] = leads.first_behind(s, MEASURE, count, edge)
     control[layout.OVERLAP] = count - control[layout.SETTLED]
     if s.keyed.shape[0] == 0 and 2 * control[layout.OVERLAP] > count:
-        # Too little of the batch is before that.
+        # Too few rows are left to judge by, so all rows count.
         control[layout.SETTLED] = count
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
