@@ -112,8 +112,8 @@ PARTITION_COLUMNS = 5
 ) = range(13)
 CONFIG_COLUMNS = 13
 # Columns of State.config_long (int64)
-L_LAST, L_HASH, L_KEY, L_START = range(4)
-CONFIG_LONG_COLUMNS = 4
+L_LAST, L_HASH, L_KEY, L_START, L_BORN = range(5)
+CONFIG_LONG_COLUMNS = 5
 
 # Columns of State.partition_long (int64); the words of the key are followed by the latest checked values, with O_FORGET
 # by the moment of the last event, and by the latest bound
@@ -146,8 +146,9 @@ NO_EVENTS = 0
     N_FREE_CLASS,  # the first free class, or 0
     N_MARKS,  # marks of events
     N_TO_INDEX,  # 1 + a state that has many configurations and no index yet, or 0
-) = range(16)
-COUNTERS = 16
+    N_AGE,  # the greatest L_BORN of a configuration
+) = range(17)
+COUNTERS = 17
 
 # Node records: an int64 word, the measure, then int32 words
 W_MEASURE = 0
@@ -357,6 +358,7 @@ class Scratch(NamedTuple):
     members: Annotated[Smalls, Array("members")]  # states of members of sets under construction
     member_values: Annotated[IntRows, Array("members", "slots")]
     removed: Annotated[Smalls, Array("updates")]  # configurations to drop
+    candidates: Annotated[IntRows, Array("updates", 2)]  # L_BORN and number of the configurations that an index finds
     path: Annotated[Smalls, Array(256)]  # nodes along which a meld goes
     stack: Annotated[Ints, Array("stack")]  # values of a program
     odometer: Annotated[Ints, Array("odometer")]  # rows of collections

@@ -16,6 +16,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
+from cerflow.engine.kernels.state.collections import sort_rows
 
 #: In C_HIGHER: at the top of the heap; not in the heap, as comparisons with null never hold.
 _TOP, _ABSENT = -1, -2
@@ -105,47 +106,41 @@ def index_state(q, state, tables):
 
 
 @part
-def first_candidate(p, q, key, state, tables):
-    """The first configuration of a partition and a state whose register may fit ``key``, or -1."""
+def find_candidates(p, q, key, state, tables, found):
+    """Write the configurations of a partition and a state whose register may fit ``key``: (age, number), latest first.
+
+    Returns how many there are, or -1 if ``found`` is too short. Their order is that of the list of the state.
+    """
+    config, n = state.config, 0
     if key == layout.NULL:
-        return np.int64(-1)
+        return 0
     if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        return _first_equal(np.int64(state.index_table[_bucket(p, q, key, state)]), p, q, key, state)
-    c = np.int64(state.tops[p, tables.indexes[q, layout.X_NUMBER]])
-    return c if c >= 0 and state.config_long[c, layout.L_KEY] <= key else np.int64(-1)
-
-
-@part
-def next_candidate(c, p, q, key, state, tables):
-    """The next candidate after ``c``, or -1."""
-    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        return _first_equal(np.int64(state.config[c, layout.C_RIGHT]), p, q, key, state)
-    for side in (layout.C_LEFT, layout.C_RIGHT):
-        below = np.int64(state.config[c, side])
-        if below >= 0 and state.config_long[below, layout.L_KEY] <= key:
-            return below
-    return _beside(c, key, state)
-
-
-@part
-def skip_candidate(c, p, q, key, state, tables):
-    """The next candidate after ``c``; takes ``c`` out of the index."""
-    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        after = _first_equal(np.int64(state.config[c, layout.C_RIGHT]), p, q, key, state)
-        leave_index(c, q, state, tables)
-        return after
-    higher = np.int64(state.config[c, layout.C_HIGHER])
-    left = higher >= 0 and state.config[higher, layout.C_LEFT] == c
-    other = _replace(c, q, state, tables)
-    if other >= 0:
-        return other if state.config_long[other, layout.L_KEY] <= key else _beside(other, key, state)
-    if higher < 0:
-        return np.int64(-1)
-    if left:
-        right = np.int64(state.config[higher, layout.C_RIGHT])
-        if right >= 0 and state.config_long[right, layout.L_KEY] <= key:
-            return right
-    return _beside(higher, key, state)
+        c = np.int64(state.index_table[_bucket(p, q, key, state)])
+        while c >= 0:
+            if state.config_long[c, layout.L_KEY] == key and (
+                config[c, layout.C_PARTITION] == p and config[c, layout.C_GROUP] == q
+            ):
+                if n == found.shape[0]:
+                    return -1
+                found[n, 0], found[n, 1] = state.config_long[c, layout.L_BORN], c
+                n += 1
+            c = np.int64(config[c, layout.C_RIGHT])
+    else:
+        c, at = np.int64(state.tops[p, tables.indexes[q, layout.X_NUMBER]]), 0
+        if c >= 0 and state.config_long[c, layout.L_KEY] <= key:
+            found[0, 0], found[0, 1] = state.config_long[c, layout.L_BORN], c
+            n = 1
+        while at < n:
+            if n + 2 > found.shape[0]:
+                return -1
+            for side in (layout.C_LEFT, layout.C_RIGHT):
+                c = np.int64(config[found[at, 1], side])
+                if c >= 0 and state.config_long[c, layout.L_KEY] <= key:
+                    found[n, 0], found[n, 1] = state.config_long[c, layout.L_BORN], c
+                    n += 1
+            at += 1
+    sort_rows(found, 0, n, 0, True)
+    return n
 
 
 # -- by hash ----------------------------------------------------------------------------------------------------------
@@ -158,19 +153,6 @@ def _bucket(p, q, key, state):
     h = wrapped_product(wrapped_sum(wrapped_product(key ^ (p << 20), 31), q), 0x9E3779B97F4A7C1)
     h ^= (h >> 32) & 0x7FFFFFFF
     return h & (state.index_table.shape[0] - 1)
-
-
-@part
-def _first_equal(c, p, q, key, state):
-    """The first configuration with this key in a chain from ``c`` on, or -1."""
-    config = state.config
-    while c >= 0 and (
-        state.config_long[c, layout.L_KEY] != key
-        or config[c, layout.C_PARTITION] != p
-        or config[c, layout.C_GROUP] != q
-    ):
-        c = np.int64(config[c, layout.C_RIGHT])
-    return c
 
 
 # -- heaps ------------------------------------------------------------------------------------------------------------
@@ -204,7 +186,7 @@ def _meld(a, b, config, config_long):
 
 @part
 def _replace(c, q, state, tables):
-    """Replace ``c`` by the heap below it; returns the new entry in its place, or -1."""
+    """Replace ``c`` by the heap below it."""
     config = state.config
     higher = np.int64(config[c, layout.C_HIGHER])
     other = _meld(np.int64(config[c, layout.C_LEFT]), np.int64(config[c, layout.C_RIGHT]), config, state.config_long)
@@ -216,19 +198,3 @@ def _replace(c, q, state, tables):
         config[higher, layout.C_LEFT] = other
     else:
         config[higher, layout.C_RIGHT] = other
-    return other
-
-
-@part
-def _beside(c, key, state):
-    """The next candidate that is not below ``c``, or -1."""
-    config = state.config
-    higher = np.int64(config[c, layout.C_HIGHER])
-    while higher >= 0:
-        if config[higher, layout.C_LEFT] == c:
-            right = np.int64(config[higher, layout.C_RIGHT])
-            if right >= 0 and state.config_long[right, layout.L_KEY] <= key:
-                return right
-        c = higher
-        higher = np.int64(config[c, layout.C_HIGHER])
-    return higher

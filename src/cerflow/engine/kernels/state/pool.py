@@ -186,11 +186,18 @@ def _add(p, group, count, h, cls, root, last, state, tables):
         state.classes[cls, layout.K_HELD] += 1
     state.config_long[c, layout.L_LAST] = last
     state.config_long[c, layout.L_HASH] = h
+    _set_age(c, state)
     if after < 0 and tables.options[layout.O_STRATEGY] == layout.EVERYTHING:
         config[c, layout.C_CHAIN] = _APART
     else:
         enter_table(c, state)
     return c
+
+
+@inlined
+def _set_age(c, state):
+    state.counters[layout.N_AGE] += 1
+    state.config_long[c, layout.L_BORN] = state.counters[layout.N_AGE]
 
 
 @part
@@ -203,20 +210,12 @@ def renew(c, state):
         join_configs(p, group, before, after, state)
         join_configs(p, group, c, np.int64(state.heads[p, group]), state)
         join_configs(p, group, -1, c, state)
+        _set_age(c, state)
 
 
 @part
 def unlink(c, state, tables):
     """Remove a configuration from its group, from the hash table, and from the index of its state."""
-    q = np.int64(state.config[c, layout.C_GROUP])
-    if q < tables.options[layout.O_STATES] and state.indexing[q] == 1:
-        leave_index(c, q, state, tables)
-    unlink_rest(c, state, tables)
-
-
-@part
-def unlink_rest(c, state, tables):
-    """`unlink` for a configuration that has left its index."""
     config = state.config
     p = np.int64(config[c, layout.C_PARTITION])
     group = np.int64(config[c, layout.C_GROUP])
@@ -226,6 +225,8 @@ def unlink_rest(c, state, tables):
         leave_chain(state.table, h, config, layout.C_CHAIN, c)
     if group < tables.options[layout.O_STATES] and tables.indexes[group, layout.X_KIND] != layout.SCAN:
         state.sizes[group] -= 1
+        if state.indexing[group] == 1:
+            leave_index(c, group, state, tables)
     counters = state.counters
     state.free[counters[layout.N_FREE]] = c
     counters[layout.N_FREE] += 1

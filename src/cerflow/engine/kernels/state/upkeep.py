@@ -68,6 +68,7 @@ def restore_links(address):
         pool.join_configs(p, group, before, np.int64(c), state)
         config[c, layout.C_NEXT] = -1
         config[c, layout.C_DEAD] = 0
+        state.config_long[c, layout.L_BORN] = -c
         state.partition[p, layout.R_LIVE] += 1
         cls = np.int64(config[c, layout.C_CLASS])
         if cls != layout.NO_EVENTS:

@@ -12,9 +12,9 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base import shared_arrays as shared
 from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.kernels.base.shared_arrays import call, pointer_to, too_much_work
-from cerflow.engine.kernels.state.index import first_candidate, index_state, key_of, next_candidate, skip_candidate
+from cerflow.engine.kernels.state.index import find_candidates, index_state, key_of
 from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition, foresee
-from cerflow.engine.kernels.state.pool import clear_partition, expired, unlink, unlink_rest
+from cerflow.engine.kernels.state.pool import clear_partition, expired, unlink
 from cerflow.engine.kernels.step.grow import detect, grow
 from cerflow.engine.kernels.step.transitions import fire
 
@@ -203,13 +203,15 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
             continue
         group = np.int64(tables.signature_rows[row, layout.ROW_STATE]) if row < last_row else states
         c = np.int64(-1)
-        key = np.int64(layout.NULL)
-        found = False
+        # With an index: the number of candidates, and the next one.
+        candidates, next_one = -1, 0
         if p >= 0 and (group < states or grouped):
-            found = row < last_row and tables.signature_rows[row, layout.ROW_KEY] >= 0 and state.indexing[group] == 1
-            if found:
+            if row < last_row and tables.signature_rows[row, layout.ROW_KEY] >= 0 and state.indexing[group] == 1:
                 key = key_of(events.columns[k, tables.signature_rows[row, layout.ROW_KEY]], group, tables)
-                c = first_candidate(p, group, key, state, tables)
+                candidates = find_candidates(p, group, key, state, tables, scratch.candidates)
+                if candidates == -1:
+                    return -1, 0, 0, False
+                c = _candidate(0, candidates, scratch)
             else:
                 c = np.int64(state.heads[p, group])
         # The initial configuration is not stored; it comes before all others, as configuration -1.
@@ -225,17 +227,13 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
                 if too_much_work(address, 1):
                     return 0, 0, 0, False
                 gone = _gone(c, group, k, place, bound, events, tables, state)
-                if not found:
+                if candidates < 0:
                     after = np.int64(state.config[c, layout.C_NEXT])
-                elif gone:
-                    after = skip_candidate(c, p, group, key, state, tables)
                 else:
-                    after = next_candidate(c, p, group, key, state, tables)
+                    next_one += 1
+                    after = _candidate(next_one, candidates, scratch)
                 if gone:
-                    if found:
-                        unlink_rest(c, state, tables)
-                    else:
-                        unlink(c, state, tables)
+                    unlink(c, state, tables)
                     c = after
                     continue
                 root = state.config[c, layout.C_ROOT]
@@ -279,6 +277,11 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
             c = after
         row += 1
     return n, members, removed, moved
+
+
+@inlined
+def _candidate(which, count, scratch):
+    return scratch.candidates[which, 1] if which < count else np.int64(-1)
 
 
 @inlined
