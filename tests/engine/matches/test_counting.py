@@ -18,7 +18,7 @@ from cerflow.engine.matches import folding
 from cerflow.engine.matches.counting import MatchCounter, match_numbers
 from cerflow.engine.matches.folding import Folding, Values, extremes
 from cerflow.engine.matches.graph import MatchGraph
-from cerflow.engine.matches.unfolding import NO_LIMIT, unfolded
+from cerflow.engine.matches.unfolding import unfolded
 from support.conformance import drawn, limit
 from support.runners import engine_refuses, examples
 
@@ -41,7 +41,7 @@ def listed(part):
     """The number of matches of each detection, by listing them."""
     numbers = np.zeros(len(part.graph.detections), np.int64)
     begin = 0
-    for found in unfolded(part, NO_LIMIT, 100):
+    for found in unfolded(part, None, 100):
         # Batches tell detections by their place in the batch, so they are found again by their positions.
         owner = found.detected[found.owner]
         begin += len(owner)

@@ -134,13 +134,14 @@ def test_roles_that_do_not_fit(base):
 def test_sets_that_are_not_disjoint_take_no_more_nodes_than_there_are():
     """Melding a set with itself doubles it, and its rank grows; no query does that, but an altered snapshot may."""
     nodes, path = np.zeros((64, layout.NODE_WORDS), np.int64), np.zeros(4, np.int32)
+    marks = np.zeros((1, 2), np.int64)
     small, counters = nodes.view(np.int32), np.zeros(layout.COUNTERS, np.int64)
     counters[layout.N_NODES] = 2
     small[:2, [layout.I_CHILD, layout.I_LEFT, layout.I_RIGHT]] = -1
     small[:2, layout.I_RANK] = 1
     root = 1
     for _ in range(200):
-        root = meld(nodes, small, counters, path, 60, root, root, -1)
+        root = meld(nodes, small, marks, counters, path, 60, root, root, -1)
         assert 0 <= root < counters[layout.N_NODES] <= 60
     assert counters[layout.N_NODES] > 50
     targets = small[:60, [layout.I_LEFT, layout.I_RIGHT]]

@@ -23,7 +23,7 @@ from cerflow.engine.matches.counting import detecting, digits, matches_of_part, 
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
 from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, Sample, picked
-from cerflow.engine.matches.unfolding import NO_LIMIT, Part, RereadParts, chosen_parts, unfolded
+from cerflow.engine.matches.unfolding import Part, RereadParts, chosen_parts, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
 
@@ -221,8 +221,7 @@ class Matches:
         begin, step = (picker.begin, picker.step) if isinstance(picker, NumberRange) else (0, 1)
         numbers = count(self._before + 1 + begin, step)
         if picker is None:
-            limit = NO_LIMIT if self._limit is None else self._limit
-            unfolding = ((part, unfolded(part, limit, max_rows)) for part in self._parts)
+            unfolding = ((part, unfolded(part, self._limit, max_rows)) for part in self._parts)
         else:
             picks = picker.picks(self._parts, self._report, self._limit)
             unfolding = ((part, picked(part, some, max_rows)) for part, some in picks)

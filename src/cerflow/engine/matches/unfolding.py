@@ -14,12 +14,11 @@ from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.largest import Room
 from cerflow.engine.kernels.matches.pick import ChoosingRoom
-from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, UNFOLDED
-from cerflow.engine.kernels.table import largest, pick, unfold
+from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, STACK_COLUMNS, UNFOLDED
+from cerflow.engine.kernels.table import largest, order_detections, pick, unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, nodes_after_bottom
 from cerflow.engine.stopping import look
 
-NO_LIMIT = 2**62
 #: The number of sets of events that are remembered during unfolding, and of all their events.
 _SETS, _LISTED = 1 << 10, 1 << 15
 
@@ -91,12 +90,15 @@ class Unfolded:
         return Unfolded(self.detected, self.owner, offsets, events, ends, positions, labels)
 
 
-def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
+def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
     """Unfold the detections of a part, at most ``max_rows`` matches at a time and ``limit`` of each event."""
     graph = part.graph
-    small = graph.nodes.view(np.int32)
+    small, detections = graph.nodes.view(np.int32), graph.detections
+    if limit is not None:
+        detections = detections.copy()
+        order_detections(graph.nodes, small, graph.marks, detections)
     cursor = np.zeros(CURSOR_WORDS, np.int64)
-    stack = np.zeros((256, 2), np.int32)
+    stack = np.zeros((256, STACK_COLUMNS), np.int32)
     path = np.zeros((2, 64), np.int32)
     number = np.zeros(len(graph.marks), np.int32)
     used = np.empty(len(graph.marks), np.int32)
@@ -109,12 +111,13 @@ def unfolded(part: Part, limit: int, max_rows: int) -> Iterator[Unfolded]:
         events = np.empty(size, np.int32)
         ends = np.empty((2, max_rows), np.int32)
         owner = np.empty(max_rows, np.int32)
+        given = (graph.nodes, small, graph.marks, detections, -1 if limit is None else limit)
         scratch = (cursor, stack, path, number, used, sets, listed)
-        reason, matches = unfold(graph.nodes, small, graph.detections, limit, *scratch, offsets, events, ends, owner)
+        reason, matches = unfold(*given, *scratch, offsets, events, ends, owner)
         if matches:
             chosen = used[: cursor[K_USED]]
             first, last = int(owner[0]), int(owner[matches - 1])
-            own = graph.detections[first : last + 1]
+            own = detections[first : last + 1]
             positions, last_marks = own[:, layout.D_POSITION], own[:, layout.D_MARK]
             marked = (last_marks != layout.NO_MARK) & (graph.marks[last_marks, layout.M_POSITION] == positions)
             yield Unfolded(

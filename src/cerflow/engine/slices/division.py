@@ -14,7 +14,6 @@ from cerflow.automata.model.run_windows import reach_of_runs, window_of_runs, wi
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.measures import is_global
-from cerflow.engine.recognize.planning import detects_only, limit_of
 from cerflow.language.condition import PredicateCall, numbers_matches
 from cerflow.language.formula import CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import walk
@@ -37,12 +36,9 @@ class Division:
 def divided(select: Select, transducer: Transducer, schema: Schema | None = None, *, threads: bool = False) -> Division:
     """Whether slices of the stream may be recognised apart from each other; ``transducer`` is that of the query.
 
-    With LIMIT or ANY an event has as many matches in its slice as in the whole stream, but which ones is open. With
-    ``threads`` of one process such a query is not divided, so that the result equals the result of one thread, and
-    neither is a query with predicates.
+    ANY and LIMIT choose among the matches of an event by these alone, so they choose the same in a slice. With
+    ``threads`` of one process a query with predicates is not divided.
     """
-    if threads and limit_of(select) is not None and not detects_only(select):
-        return Division(None, "which matches of an event are reported is decided for the whole stream")
     if threads and any(isinstance(node, PredicateCall) for node in walk(select)):
         return Division(None, "your own predicates are not called from several threads")
     if numbers_matches(select.projection):

@@ -5,8 +5,11 @@ The delay between two matches is linear in the match that is written (P1 §7.1, 
 
 from __future__ import annotations
 
+import numpy as np
+
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.state.graph import precedes
 
 # The cursor: detection, whether it is open, entries on the stack, matches of the event so far, marks used, marks listed
 K_DETECTION, K_OPEN, K_DEPTH, K_TAKEN, K_USED, K_LISTED = range(6)
@@ -15,8 +18,9 @@ CURSOR_WORDS = 6
 # Reasons for which `unfold` returns
 UNFOLDED, OUTPUT_FULL, STACK_FULL = range(3)
 
-# Columns of the stack: a node, the length of the path above it
-S_NODE, S_LENGTH = range(2)
+# Columns of the stack: a node, the length of the path above it, with a limit where the entries of its heap begin
+S_NODE, S_LENGTH, S_BEGIN = range(3)
+STACK_COLUMNS = 3
 
 # Columns of the path: marks, and their numbers among those used
 P_MARK, P_NUMBER = range(2)
@@ -58,6 +62,68 @@ def _put(stack, depth, n, length):
     stack[depth, S_NODE] = n
     stack[depth, S_LENGTH] = length
     return depth + 1
+
+
+@part
+def _put_in_order(stack, begin, depth, n, length, nodes, small, marks):
+    """Put a node into the binary heap of entries from ``begin`` on; returns the new depth."""
+    at = depth
+    while at > begin:
+        above = begin + (at - begin - 1) // 2
+        if not precedes(nodes, small, marks, n, stack[above, S_NODE]):
+            break
+        stack[at, S_NODE] = stack[above, S_NODE]
+        at = above
+    stack[at, S_NODE] = n
+    stack[depth, S_LENGTH] = length
+    stack[depth, S_BEGIN] = begin
+    return depth + 1
+
+
+@part
+def _take_first(stack, begin, depth, nodes, small, marks):
+    """Take the first node out of the heap of the entries from ``begin`` up to ``depth``; the last one gets free."""
+    first, n = stack[begin, S_NODE], stack[depth - 1, S_NODE]
+    at, below = begin, begin + 1
+    while below < depth - 1:
+        if below + 1 < depth - 1 and precedes(nodes, small, marks, stack[below + 1, S_NODE], stack[below, S_NODE]):
+            below += 1
+        if not precedes(nodes, small, marks, stack[below, S_NODE], n):
+            break
+        stack[at, S_NODE] = stack[below, S_NODE]
+        at, below = below, begin + 2 * (below - begin) + 1
+    stack[at, S_NODE] = n
+    return first
+
+
+@kernel
+def order_detections(nodes, small, marks, detections):
+    """Sort the detections of each event: those with the first match come first (Shell's sort)."""
+    first = np.int64(0)
+    for last in range(1, detections.shape[0] + 1):
+        if last < detections.shape[0] and detections[last, layout.D_POSITION] == detections[first, layout.D_POSITION]:
+            continue
+        gap = 1
+        while gap < (last - first) // 3:
+            gap = 3 * gap + 1
+        while gap > 0:
+            for i in range(first + gap, last):
+                at = i
+                while at - gap >= first and _comes_first(nodes, small, marks, detections, at, at - gap):
+                    for k in range(detections.shape[1]):
+                        detections[at, k], detections[at - gap, k] = detections[at - gap, k], detections[at, k]
+                    at -= gap
+            gap //= 3
+        first = np.int64(last)
+
+
+@inlined
+def _comes_first(nodes, small, marks, detections, d, e):
+    mark, other = detections[d, layout.D_MARK], detections[e, layout.D_MARK]
+    root, beside = detections[d, layout.D_ROOT], detections[e, layout.D_ROOT]
+    if mark != other and nodes[root, layout.W_MEASURE] == nodes[beside, layout.W_MEASURE]:
+        return marks[mark, layout.M_LABEL] > marks[other, layout.M_LABEL]
+    return precedes(nodes, small, marks, root, beside)
 
 
 @part
@@ -111,24 +177,49 @@ def _list(n, bound, nodes, small, stack, depth, sets, marks, cursor):
     return row
 
 
+@inlined
+def _put_back(stack, begin, depth, n, length, limited, nodes, small, marks):
+    if limited:
+        return _put_in_order(stack, begin, depth, n, length, nodes, small, marks)
+    return _put(stack, depth, n, length)
+
+
 @kernel
 def unfold(
-    nodes, small, detections, limit, cursor, stack, path, number, used, sets, marks, offsets, events, ends, owner
+    nodes,
+    small,
+    marks,
+    detections,
+    limit,
+    cursor,
+    stack,
+    path,
+    number,
+    used,
+    sets,
+    listed,
+    offsets,
+    events,
+    ends,
+    owner,
 ):
     """Write matches of the detections, from the position of ``cursor`` (int64, columns K_…) on, until a buffer is full.
 
     Match m has the events ``events[offsets[m] : offsets[m + 1]]`` in order. ``ends[0, m]`` is the first of them and
     ``ends[1, m]`` the last (-1 if there are none), and ``owner[m]`` is its detection. An event e is the mark
     ``used[e]``; ``number`` holds e + 1 for every mark used and must be all zeros at first, like ``cursor[K_USED]``. At
-    most ``limit`` matches are written per detecting event. Returns (reason, matches).
+    most ``limit`` matches are written per detecting event (-1: all). Then they come in the order of `precedes`, which
+    the detections must have (`order_detections`), so that the choice depends on the matches alone. Returns (reason,
+    matches).
 
-    ``stack`` is int32 (depth, 2), columns S_…. The ``path`` is int32 (2, length), rows P_…, and written from its end
+    ``stack`` is int32 (depth, 3), columns S_…. The ``path`` is int32 (2, length), rows P_…, and written from its end
     backwards, so that a match is one piece of it. ``sets`` (int64, columns L_…, rows a power of two, zeros at first)
-    and ``marks`` remember sets. All others are int32: ``number`` and ``used`` (marks,), ``marks``, ``offsets``
+    and ``listed`` remember sets. All others are int32: ``number`` and ``used`` (marks,), ``listed``, ``offsets``
     (matches + 1,), ``events``, ``ends`` (2, matches), ``owner`` (matches,).
     """
     matches = 0
     top = path.shape[1]
+    limited = limit >= 0
     offsets[0] = 0
     if cursor[K_OPEN] == 1 and cursor[K_DEPTH] > 0:
         # Number the marks on the path again.
@@ -140,22 +231,25 @@ def unfold(
             if d == 0 or detections[d, layout.D_POSITION] != detections[d - 1, layout.D_POSITION]:
                 cursor[K_TAKEN] = 0
             cursor[K_DEPTH] = 0
-            if cursor[K_TAKEN] < limit:
+            if not limited or cursor[K_TAKEN] < limit:
                 marked = detections[d, layout.D_MARK] != layout.NO_MARK
                 if marked:
                     _note(detections[d, layout.D_MARK], top - 1, path, number, used, cursor)
                 cursor[K_DEPTH] = _put(stack, 0, detections[d, layout.D_ROOT], 1 if marked else 0)
+                stack[0, S_BEGIN] = 0
             cursor[K_OPEN] = 1
         bound = detections[d, layout.D_BOUND]
         depth = cursor[K_DEPTH]
         # A node that comes off the stack leads to nodes with smaller numbers only, and stands for at least one match.
         while depth > 0:
+            n, length, begin = stack[depth - 1, S_NODE], stack[depth - 1, S_LENGTH], depth - 1
+            if limited:
+                begin = stack[depth - 1, S_BEGIN]
+                n = _take_first(stack, begin, depth, nodes, small, marks)
             depth -= 1
-            n = stack[depth, S_NODE]
-            length = stack[depth, S_LENGTH]
             while n >= 0:
                 if depth + 2 >= stack.shape[0] or length + 1 >= top:
-                    cursor[K_DEPTH] = _put(stack, depth, n, length)
+                    cursor[K_DEPTH] = _put_back(stack, begin, depth, n, length, limited, nodes, small, marks)
                     return STACK_FULL, matches
                 child = small[n, layout.I_CHILD]
                 if child <= layout.BOTTOM:
@@ -163,7 +257,7 @@ def unfold(
                     whole = length + 1 if child == layout.BOTTOM else length
                     to = offsets[matches]
                     if matches + 1 >= offsets.shape[0] or to + whole > events.shape[0]:
-                        cursor[K_DEPTH] = _put(stack, depth, n, length)
+                        cursor[K_DEPTH] = _put_back(stack, begin, depth, n, length, limited, nodes, small, marks)
                         return OUTPUT_FULL, matches
                     if child == layout.BOTTOM:
                         _note(small[n, layout.I_MARK], top - whole, path, number, used, cursor)
@@ -175,31 +269,34 @@ def unfold(
                     owner[matches] = d
                     matches += 1
                     cursor[K_TAKEN] += 1
-                    if cursor[K_TAKEN] >= limit:
+                    if limited and cursor[K_TAKEN] >= limit:
                         depth = 0
                         break
                 right = _beside(nodes, small, n, layout.I_RIGHT, bound)
                 left = _beside(nodes, small, n, layout.I_LEFT, bound)
-                if child > layout.BOTTOM:
+                if child > layout.BOTTOM or limited:
                     if right >= 0:
-                        depth = _put(stack, depth, right, length)
+                        depth = _put_back(stack, begin, depth, right, length, limited, nodes, small, marks)
                     if left >= 0:
-                        depth = _put(stack, depth, left, length)
+                        depth = _put_back(stack, begin, depth, left, length, limited, nodes, small, marks)
+                    if child <= layout.BOTTOM:
+                        break
+                    begin = depth
                     length += 1
                     _note(small[n, layout.I_MARK], top - length, path, number, used, cursor)
                     n = child
                     if small[n, layout.I_LEFT] < 0 and small[n, layout.I_RIGHT] < 0:
                         continue
-                    row = _list(n, bound, nodes, small, stack, depth, sets, marks, cursor)
+                    row = _list(n, bound, nodes, small, stack, depth, sets, listed, cursor)
                     count = sets[row, L_COUNT]
                     whole = length + 1
                     to = offsets[matches]
                     fits = matches + count < offsets.shape[0] and to + count * whole <= events.shape[0]
-                    if count > 0 and fits and cursor[K_TAKEN] + count < limit:
+                    if count > 0 and fits and (not limited or cursor[K_TAKEN] + count < limit):
                         # Each event of the set completes a match.
-                        begin = sets[row, L_BEGIN]
+                        at = sets[row, L_BEGIN]
                         for i in range(count):
-                            e = _numbered(marks[begin + i], number, used, cursor)
+                            e = _numbered(listed[at + i], number, used, cursor)
                             events[to + i * whole] = e
                             ends[0, matches + i] = e
                             ends[1, matches + i] = path[P_NUMBER, top - 1]

@@ -6,6 +6,9 @@ through the event. No set below begins later, so enumeration under a window stop
 tECS of CORE). Melding copies a few nodes and leaves its operands unchanged. A node points only to nodes with smaller
 numbers, so bottom-up computations visit the nodes in order.
 
+The order in a heap is total (see `precedes`), so the first of its sets, and what ANY and LIMIT choose, does not depend
+on runs that have left the window, nor on when they did.
+
 Nodes refer to events by the numbers of their marks, each a position and a label set, so a match is a list of numbers.
 """
 
@@ -14,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine import layout
-from cerflow.engine.kernels.base.parts import inlined, kernel
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import halves, state_at
 
 
@@ -50,8 +53,26 @@ def add_node(nodes, small, counters, mark, measure, child):
     return n
 
 
+@part
+def precedes(nodes, small, marks, a, b):
+    """Whether node ``a`` comes before ``b``: it starts later or, among equals, its event or those before are later."""
+    while a != b:
+        if nodes[a, layout.W_MEASURE] != nodes[b, layout.W_MEASURE]:
+            return nodes[a, layout.W_MEASURE] > nodes[b, layout.W_MEASURE]
+        mark, other = small[a, layout.I_MARK], small[b, layout.I_MARK]
+        if mark != other:
+            # Marks of one event are in the order in which they were made.
+            if marks[mark, layout.M_POSITION] != marks[other, layout.M_POSITION]:
+                return mark > other
+            return marks[mark, layout.M_LABEL] > marks[other, layout.M_LABEL]
+        a, b = small[a, layout.I_CHILD], small[b, layout.I_CHILD]
+        if a <= layout.BOTTOM or b <= layout.BOTTOM:
+            return a > b
+    return False
+
+
 @kernel
-def meld(nodes, small, counters, path, limit, a, b, bound):
+def meld(nodes, small, marks, counters, path, limit, a, b, bound):
     """The union of two disjoint sets ``a`` and ``b``; parts that start at or before ``bound`` may be left out.
 
     Ranks bound the number of new nodes, except in a graph from a forged snapshot, whose sets may overlap: there a set
@@ -65,7 +86,7 @@ def meld(nodes, small, counters, path, limit, a, b, bound):
         if nodes[b, layout.W_MEASURE] <= bound:
             b = -1
             break
-        if nodes[a, layout.W_MEASURE] < nodes[b, layout.W_MEASURE]:
+        if precedes(nodes, small, marks, b, a):
             a, b = b, a
         path[length] = a
         length += 1
@@ -97,16 +118,16 @@ def meld(nodes, small, counters, path, limit, a, b, bound):
 
 
 @inlined
-def add_to_set(nodes, small, counters, path, limit, mark, measure, child, old, bound):
+def add_to_set(nodes, small, marks, counters, path, limit, mark, measure, child, old, bound):
     """The union of ``old`` (or -1) with one event before all complex events of ``child``."""
     n = add_node(nodes, small, counters, mark, measure, child)
     if old < 0:
         return n
-    if nodes[n, layout.W_MEASURE] >= nodes[old, layout.W_MEASURE]:
+    if nodes[n, layout.W_MEASURE] > nodes[old, layout.W_MEASURE] or precedes(nodes, small, marks, n, old):
         # Usually the new event begins no earlier, so it goes on top without a copy.
         small[n, layout.I_LEFT] = old
         return n
-    return meld(nodes, small, counters, path, limit, n, old, bound)
+    return meld(nodes, small, marks, counters, path, limit, n, old, bound)
 
 
 @kernel

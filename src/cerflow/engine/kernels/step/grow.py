@@ -107,13 +107,15 @@ def grow(address, updates, p, k, place, measure, bound, events, tables, state, s
             if picking:
                 root = call(tables.options[layout.O_ENTER], (address, mark, measure, child, old))
             else:
-                root = add_to_set(nodes, small, state.counters, scratch.path, limit, mark, measure, child, old, bound)
+                root = add_to_set(
+                    nodes, small, state.marks, state.counters, scratch.path, limit, mark, measure, child, old, bound
+                )
         elif old < 0:
             root = child
         elif picking:
             root = call(tables.options[layout.O_ENTER], (address, layout.NO_MARK, layout.NOT_BEGUN, child, old))
         else:
-            root = meld(nodes, small, state.counters, scratch.path, limit, child, old, bound)
+            root = meld(nodes, small, state.marks, state.counters, scratch.path, limit, child, old, bound)
         if c < 0:
             if q == layout.SEVERAL:
                 c = pool.add_several(p, states, values, count, h, cls, root, place, state, tables)
