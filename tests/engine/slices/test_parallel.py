@@ -128,8 +128,6 @@ def test_divided_queries(text, data):
         ("SELECT * WHERE (A ; B) UNLESS C WITHIN 3 EVENTS", "checked when a match ends"),
         ("SELECT * WHERE PROJECT A (A ; B) WITHIN 3 EVENTS", "checked when a match ends"),
         ("SELECT * WHERE A ; B WITHIN 3 EVENTS CONSUME BY ANY", "CONSUME"),
-        ("SELECT * WHERE A ; B WITHIN 3 EVENTS LIMIT 1", "which matches of an event"),
-        ("SELECT ANY * WHERE A ; B WITHIN 3 EVENTS", "which matches of an event"),
         ("SELECT * WHERE A ; B PARTITION BY [k] WITHIN 3 EVENTS", "each partition"),
         ("SELECT * FROM S WHERE A ; B WITHIN 3 EVENTS", "some streams"),
     ],

@@ -23,8 +23,8 @@ from cerflow.engine.scan.contiguous import code_of, rows_of_move
 from cerflow.engine.scan.emitting import ScannedColumns
 from cerflow.engine.scan.guards import ALL, Guards, are_told, joined_bits
 from cerflow.engine.scan.room import int_rows
-from cerflow.engine.scan.sums import Limit, limits_of
 from cerflow.engine.tables.moves import Move
+from cerflow.engine.tables.sums import Limit, limits_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import DurationWindow
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from cerflow.automata.model.transducer import Accumulation, Transducer, registers_read
@@ -12,7 +12,8 @@ from cerflow.engine import layout, opcodes
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
-from cerflow.language.condition import Comparison, Condition, Expression, Not
+from cerflow.engine.tables.sums import limits_of
+from cerflow.language.condition import Arithmetic, Comparison, Condition, Expression, Literal, Not
 from cerflow.language.node import Node
 from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import AllRows, InWindow, Stored, leaves
@@ -42,6 +43,21 @@ class AtomCompiler(Instructions):
             case _:
                 simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
                 self.rows.append(simple if simple is not None else self._program(atom, places))
+
+    def implied(self, row: Sequence[int]) -> Iterator[list[int]]:
+        """Rows of comparisons of a column with a slot without which an atom, given by its row, does not hold."""
+        if row[layout.A_OPERATOR] != layout.PROGRAM:
+            return
+        for limit in limits_of(self.code[row[layout.A_LEFT] : row[layout.A_RIGHT]], self.constants):
+            column, constant = self.columns[limit.column], Literal(limit.constant)
+            if column.expression is None or self.kind(column.expression) not in (ValueKind.INTEGER, ValueKind.FLOAT):
+                continue
+            sides = (constant, column.expression) if limit.constant_first else (column.expression, constant)
+            as_float = limit.opcode in (opcodes.ADD_F, opcodes.SUBTRACT_F)
+            sign = "+" if limit.opcode in (opcodes.ADD_I, opcodes.ADD_F) else "-"
+            number = self.column(Arithmetic(sign, *sides), as_float=as_float)
+            order = layout.FLOAT if as_float else layout.INT
+            yield [layout.LE if limit.greatest else layout.GE, order, number, limit.slot, 0, 0]
 
     def _is_scalar(self, expression: Expression) -> bool:
         return (

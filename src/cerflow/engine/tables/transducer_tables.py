@@ -189,13 +189,18 @@ class TransducerTables:
         labels: dict[frozenset[str], int] = {frozenset(): 0}
         compared: list[list[list[int]]] = []
         steps = StepCompiler(self.slots, self.kinds, self.atoms)
+        # Ticks come between events, so the last event read does not identify a run.
+        skips = [bool(loops) or self.ticking for loops in self.moves.loops]
+        # Sets of several members are processed as a whole.
+        indexed = [not self.grouped and skip for skip in skips]
         for move in self.moves.rows:
             t = move.transition
             self.atoms.move = move.number
             first = len(self.atoms.rows)
             for atom in t.atoms:
                 self.atoms.add(atom, self.slots[t.source])
-            compared.append([r for r, a in zip(self.atoms.rows[first:], t.atoms) if not isinstance(a, InWindow)])
+            found = [r for r, a in zip(self.atoms.rows[first:], t.atoms) if not isinstance(a, InWindow)]
+            compared.append([*found, *chain(*map(self.atoms.implied, found if indexed[t.source] else ()))])
             copies, begin = len(steps.copies), len(steps.steps)
             steps.add(t, move.target)
             label = labels.setdefault(self.moves.marks(t), len(labels))
@@ -207,10 +212,6 @@ class TransducerTables:
         self.label_sets = list(labels)
         states = self.transducer.states
         expiring = [steps.expiring(q, partitioned=self.partitioned) for q in range(states)]
-        # Ticks come between events, so the last event read does not identify a run.
-        skips = [bool(loops) or self.ticking for loops in self.moves.loops]
-        # Sets of several members are processed as a whole.
-        indexed = [not self.grouped and skip for skip in skips]
         self._indexes = Indexes(compared, [row[layout.T_SOURCE] for row in transitions], indexed)
         options = np.zeros(layout.OPTIONS, np.int64)
         options[layout.O_GROUPED] = self.grouped
