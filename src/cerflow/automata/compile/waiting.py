@@ -21,7 +21,7 @@ from cerflow.automata.model.fragment import Fragment, RegisterFile, explored, tr
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.automata.optimise.covering import AwaitedEvent, is_instant, relations_in
 from cerflow.base.errors import UnsupportedQueryError
-from cerflow.base.graphs import gathered, reached_along
+from cerflow.base.graphs import gathered
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, walk, walk_into, with_children
@@ -282,9 +282,6 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
     stored: dict[c.Expression, c.Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
     here: dict[c.Expression, c.Expression] = {u: u.expression for u in units}
     keep = Write(memory, tuple(u.expression for u in units), fresh=True)
-    simple = _resolve_in_place(operand, label, scope, keep, stored, here)
-    if simple is not None:
-        return simple
     own = (label, scope)
     repeated = waiting_repeatedly(operand, lambda atom: own in references(atom), lambda t: label in t.labels, registers)
     aside: dict[Template, int] = {}
@@ -335,37 +332,6 @@ def _with_values(t: Transition, values: dict[c.Expression, c.Expression]) -> Tra
         return t
     told = t.with_trees(lambda tree: substitute(tree, values))
     return replace(told, atoms=()).guarded(told.atoms)
-
-
-def _resolve_in_place(
-    operand: Fragment,
-    label: str,
-    scope: int,
-    keep: Write,
-    stored: dict[c.Expression, c.Expression],
-    here: dict[c.Expression, c.Expression],
-) -> Fragment | None:
-    """The common case, without copying states; None in other cases.
-
-    Every state must lie before or after the event, and every condition on the event be checked with it or after it.
-    """
-    others = ((t.source, t.target) for t in operand.transitions if label not in t.labels)
-    after = reached_along(others, (t.target for t in operand.transitions if label in t.labels)).keys()
-    if not after.isdisjoint(operand.initial):
-        return None
-    changed: list[Transition] = []
-    for t in operand.transitions:
-        if t.source in after:
-            if label not in t.labels:
-                changed.append(_with_values(t, stored) if t.atoms or t.writes else t)
-        elif label in t.labels:
-            read = _with_values(t, here)
-            changed.append(read.writing(keep))
-        elif t.target in after or _units(t, label, scope):
-            return None
-        else:
-            changed.append(t)
-    return Fragment(operand.states, operand.initial, operand.final & after, changed)
 
 
 def _units(t: Transition, label: str, scope: int) -> list[Of]:
