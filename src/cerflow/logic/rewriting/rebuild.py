@@ -150,14 +150,10 @@ class FreshNames:
 
     def __init__(self, *trees: Node, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken).union(*map(names_of, trees))
-        self._counted: dict[str, int] = {}
 
     def like(self, name: str) -> str:
         """A new name that shows where it comes from: ``x'1``, ``x'2``, …"""
         base = name.split("'")[0] or "x"
-        number = self._counted.get(base, 0) + 1
-        while f"{base}'{number}" in self._taken:
-            number += 1
-        self._counted[base] = number
-        self._taken.add(f"{base}'{number}")
-        return f"{base}'{number}"
+        new = next(found for k in count(1) if (found := f"{base}'{k}") not in self._taken)
+        self._taken.add(new)
+        return new

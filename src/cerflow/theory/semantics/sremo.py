@@ -14,8 +14,7 @@ from cerflow.base.graphs import answered
 from cerflow.language import sremo as r
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.node import fold_only
-from cerflow.logic.analysis.checks import refuse_aggregates
-from cerflow.logic.analysis.register_reads import refuse_doubtful_reads
+from cerflow.logic.analysis.checks import refuse_aggregates, refuse_doubtful_reads
 from cerflow.theory.semantics.complex_events import within
 from cerflow.theory.semantics.conditions import satisfies_with_registers
 

@@ -15,8 +15,7 @@ from cerflow.language.automaton import rename_registers
 from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import fold_only, walk
-from cerflow.logic.analysis.checks import refuse_aggregates
-from cerflow.logic.analysis.register_reads import doubtful_read, refuse_doubtful_reads
+from cerflow.logic.analysis.checks import doubtful_read, refuse_aggregates, refuse_doubtful_reads
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.strategies import expand
 from cerflow.theory.papers.constructions.closure import Schemas, SingleEnded, product
