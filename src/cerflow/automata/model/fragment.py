@@ -30,8 +30,6 @@ class Fragment:
     initial: set[int] = field(default_factory=set)
     final: set[int] = field(default_factory=set)
     transitions: list[Transition] = field(default_factory=list)
-    #: The cached result of `endings`.
-    known_endings: list[Transition] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, transducer: Transducer, transitions: Iterable[Transition] | None = None) -> Fragment:
@@ -60,10 +58,8 @@ class Fragment:
         return self.states - 1
 
     def endings(self) -> list[Transition]:
-        """The transitions into final states; cached, so that a long sequence is not searched at every step."""
-        if self.known_endings is None:
-            self.known_endings = [t for t in self.transitions if t.target in self.final]
-        return self.known_endings
+        """The transitions into final states."""
+        return [t for t in self.transitions if t.target in self.final]
 
     def beginnings(self) -> list[Transition]:
         """The transitions out of initial states."""
@@ -75,11 +71,9 @@ class Fragment:
 
     def move(self, shift: int) -> None:
         """Number the states from ``shift`` on."""
-        ends = self.endings()
         self.initial = {q + shift for q in self.initial}
         self.final = {q + shift for q in self.final}
         self.transitions = [t.moved(t.source + shift, t.target + shift) for t in self.transitions]
-        self.known_endings = [t.moved(t.source + shift, t.target + shift) for t in ends]
 
     def trimmed(self) -> Fragment:
         """The fragment without the states that are not on a path from an initial to a final one."""
@@ -198,8 +192,6 @@ def sequence(
     whole.initial = left.initial | right.initial if optional[0] else left.initial
     whole.final = left.final | right.final if optional[1] else right.final
     whole.transitions += between
-    alone = left.endings() if optional[1] else []
-    whole.known_endings = [*alone, *right.endings(), *(t for t in between if t.target in whole.final)]
     return whole
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -23,7 +23,7 @@ from cerflow.base.schema import ValueKind
 from cerflow.base.text_patterns import found_in, like_expression, part_of_text
 from cerflow.language import condition as c
 from cerflow.language.lexicon import LARGEST_INTEGER
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold
 from cerflow.language.predicates.asking import Each, array_of, as_argument, ask, ask_of_each, ask_of_set
 from cerflow.language.predicates.registry import PredicateKind, registered
 from cerflow.logic.analysis.kinds import TIME_ARITHMETIC
@@ -45,30 +45,22 @@ def value_on(root: Node, events: Mapping[str | None, Event | None]) -> Value:
     ``events`` maps each label to its event, and None to the current event; a label without event reads as null. Raises
     TypeError for an aggregate, a test on all events of a label, SOME and a bracket.
     """
-    stack: list[Any] = []
-    for current, operate, count in _steps(root):
-        if operate is not None:
-            begin = len(stack) - count
-            stack[begin:] = [operate(*stack[begin:])]
-        elif isinstance(current, c.Attribute):
-            event = events.get(current.label)
-            stack.append(None if event is None else event.attribute(current.name))
-        elif isinstance(current, c.LabelReference):
-            stack.append(events.get(current.label))
-        elif isinstance(current, TypeTest | StreamTest):
-            stack.append(_has_type(current, events.get(None)))
-        else:
-            assert isinstance(current, c.Literal | c.Constant)
-            stack.append(as_value(current.value))
-    (value,) = stack
-    return value  # type: ignore[no-any-return]
 
+    def value(current: Node, below: Sequence[Any]) -> Any:
+        match current:
+            case c.Attribute():
+                event = events.get(current.label)
+                return None if event is None else event.attribute(current.name)
+            case c.LabelReference():
+                return events.get(current.label)
+            case TypeTest() | StreamTest():
+                return _has_type(current, events.get(None))
+            case c.Literal() | c.Constant():
+                return as_value(current.value)
+        return operation(current)(*below)
 
-@lru_cache(maxsize=4096)
-def _steps(root: Node) -> tuple[tuple[Node, Callable[..., Any] | None, int], ...]:
-    """The nodes, children before parents, each with its operation (none for a leaf) and its number of operands."""
-    leaf = (c.Attribute, c.LabelReference, c.Literal, c.Constant, TypeTest, StreamTest)
-    return tuple((n, None if isinstance(n, leaf) else operation(n), len(n.children)) for n in walk(root))
+    found: Value = fold(root, value)
+    return found
 
 
 def operation(current: Node) -> Callable[..., Any]:
