@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import is_moment
 from cerflow.base.graphs import gathered
-from cerflow.base.operators import NEGATED, Operator
+from cerflow.base.operators import Operator
 from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, In, IsNull, Literal, Not
-from cerflow.logic.conditions.connectives import conjunction, conjuncts, not_true, two_valued
+from cerflow.logic.conditions.connectives import conjunction, conjuncts, negated, not_true, two_valued
 from cerflow.logic.conditions.guards import Satisfied, TypeTest, is_local
 
 _NEVER = frozenset({Constant(False), Not(Constant(True))})
@@ -42,10 +41,10 @@ def contradicts(tests: Iterable[Condition]) -> bool:
                 continue
             case TypeTest(name):
                 types.add(name)
-            case IsNull(Attribute(_, name), negated):
-                nulls.setdefault(name, set()).add(not negated)
+            case IsNull(Attribute(_, name), is_not):
+                nulls.setdefault(name, set()).add(not is_not)
             case Comparison(operator, left, right):
-                refused.add(_negated(test))
+                refused.add(negated(test))
                 for side in (left, right):
                     if isinstance(side, Attribute):
                         nulls.setdefault(side.name, set()).add(False)
@@ -64,11 +63,6 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     if any(isinstance(one, TypeTest) and one.stream is None and one.type in types for one in refused):
         return True
     return not all(values.values()) or any(_empty(low[name], high[name]) for name in low.keys() & high.keys())
-
-
-@lru_cache(1000)
-def _negated(test: Comparison) -> Comparison:
-    return Comparison(NEGATED[test.operator], test.left, test.right)
 
 
 def _allowed(test: Condition) -> tuple[str, tuple[Literal, ...]]:
