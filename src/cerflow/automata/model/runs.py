@@ -21,7 +21,7 @@ from cerflow.base.events import ComplexEvent, Event, Stream, StreamGiven, Value,
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
-from cerflow.language.node import Node, transform, walk
+from cerflow.language.node import Node, transform
 from cerflow.language.predicates.asking import arguments_of_sets, as_argument, ask_of_set
 from cerflow.language.predicates.registry import registered
 from cerflow.logic.conditions import guards
@@ -97,9 +97,6 @@ class RunReader:
         self.leaving = transducer.leaving()
         self._counts = list(accumulate(event.type not in (TICK.type, PAUSE.type) for event in events))
         self._ends_labelled = all(t.labels for t in transducer.transitions if t.target in transducer.final)
-        # Most tests read the type and some attributes, so events that agree in these have one answer.
-        self._tests = {t.test: (k, _attributes_tested(t.test)) for k, t in enumerate(transducer.transitions)}
-        self._tested: dict[tuple[object, ...], bool] = {}
         self._asked: dict[tuple[c.Condition, int, tuple[Content, ...]], bool] = {}
 
     def labelled(self, t: Transition, position: int) -> ComplexEvent:
@@ -134,16 +131,7 @@ class RunReader:
 
     def passes(self, t: Transition, position: int) -> bool:
         """Whether an event passes the test of a transition, which reads no registers."""
-        number, names = self._tests[t.test]
-        key: tuple[object, ...] = (number, position)
-        if names is not None:
-            event = self.events[position]
-            values = [event.attribute(name) for name in names]
-            key = (number, event.type, event.stream, *values, *map(type, values))
-        answer = self._tested.get(key)
-        if answer is None:
-            answer = self._tested[key] = self._evaluate(t.test, position, {}, self.empty) is True
-        return answer
+        return self._holds(t.test, position, self.empty)
 
     def refusing(self, t: Transition, position: int, memory: Memory) -> list[c.Condition]:
         """The parts of a transition's guard that are not true."""
@@ -259,21 +247,6 @@ def choices(registers: Sequence[int], memory: Memory) -> Iterator[dict[int, tupl
     rows = [sorted(content, key=repr) if isinstance(content, frozenset) else [content] for content in contents]
     for choice in product(*rows):
         yield dict(zip(registers, choice))
-
-
-#: What reads nothing of an event but its type, stream and attributes.
-_OF_ATTRIBUTES = (
-    *(guards.TypeTest, guards.StreamTest, c.Constant, c.Literal, c.Attribute, c.Comparison),
-    *(c.In, c.Between, c.Like, c.IsNull, c.Not, c.And, c.Or, c.Arithmetic),
-)
-
-
-def _attributes_tested(test: c.Condition) -> list[str] | None:
-    """The attributes that a test reads besides the type and stream of an event; None if it may read more."""
-    nodes = list(walk(test))
-    if not all(isinstance(node, _OF_ATTRIBUTES) for node in nodes):
-        return None
-    return sorted({node.name for node in nodes if isinstance(node, c.Attribute)})
 
 
 def _ranging(roots: Iterable[Node]) -> tuple[int, ...]:
