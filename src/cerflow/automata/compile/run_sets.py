@@ -21,7 +21,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import grouped, reached_along
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
-from cerflow.logic.conditions.cases import Case, CaseTree
+from cerflow.logic.conditions.cases import Case, CaseTree, GuardLiteral
 from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 
@@ -159,7 +159,7 @@ class FollowedRuns:
             )
         return self._known[key]
 
-    def _new_guard(self, k: int, plain: bool) -> tuple[int, ...]:
+    def _new_guard(self, k: int, plain: bool) -> tuple[GuardLiteral, ...]:
         """What a followed transition asks of the event, and in a state without rows all that it asks."""
         u = self.fragment.transitions[k]
         known = self._beginnings(u.source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 
 from cerflow.automata.model.fragment import Fragment
@@ -22,6 +22,7 @@ _Place = tuple[int, ...]
 _FOUND: _Place = ()
 
 
+@lru_cache(maxsize=8)  # a transducer is asked about by one part of the engine after the other
 def ambiguous(transducer: Transducer) -> bool:
     """False only if on every stream every complex event is given by at most one run.
 
@@ -29,13 +30,6 @@ def ambiguous(transducer: Transducer) -> bool:
     end together. Where they part, both have the same registers, so atoms may contradict each other there, unless they
     are about all rows of a collection. Later, atoms count as satisfiable.
     """
-    known: bool | None = transducer.__dict__.get("_ambiguous")
-    if known is None:
-        known = transducer.__dict__["_ambiguous"] = _searched(transducer)
-    return known
-
-
-def _searched(transducer: Transducer) -> bool:
     leaving = [gathered((t.labels, t) for t in transitions) for transitions in transducer.leaving()]
     compatible: dict[tuple[int, int, int], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}

@@ -73,16 +73,11 @@ def label_counts(formula: f.Formula) -> LabelCounts:
     """Fold a formula to the numbers of events that its labels may have."""
     # EVENT and NOT give their event the name of its type, which may be renamed. Labels that AS and renaming give count
     # as names of types only where the formula reads such types.
-    names, given = set(relation_names(formula)), set[str]()
-    for current in walk(formula):
-        if isinstance(current, f.Rename):
-            names.add(current.old)
-            given.add(current.new)
-        elif isinstance(current, f.Project):
-            names.update(current.labels)
-        elif isinstance(current, f.As):
-            given.add(current.label)
-    names -= given - relation_names(formula)
+    nodes = list(walk(formula))
+    given = {n.label if isinstance(n, f.As) else n.new for n in nodes if isinstance(n, f.As | f.Rename)}
+    named = {label for n in nodes if isinstance(n, f.Project) for label in n.labels}
+    named |= {n.old for n in nodes if isinstance(n, f.Rename)}
+    names = relation_names(formula) | (named - given)
 
     counts: _Counts = fold_only(formula, f.Formula, lambda _, current, parts: _counted(current, parts, names))
     most = counts[None][1]

@@ -105,58 +105,41 @@ class Case:
 
 
 #: A condition, and whether it is to be true or not true.
-_Literal = tuple[Condition, bool]
+GuardLiteral = tuple[Condition, bool]
 
 
-#: A literal by number; that of the opposite differs in the last bit.
-_Number = int
+def _written(literal: GuardLiteral) -> Condition:
+    """The literal as it stands in guards."""
+    condition, positive = literal
+    return condition if positive else not_true(condition)
 
 
 class CaseTree:
     """Finds the cases that guards distinguish, and remembers what it has found out about their literals."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Condition, int] = {}
-        #: The conditions of the literals, as they stand in guards
-        self.conditions: list[Condition] = []
-        self.local: list[bool] = []
-        #: The types that literals ask for, and the values of constants
-        self.types: list[str | None] = []
-        self.constants: dict[_Number, bool] = {}
-        self._contradicting: dict[frozenset[_Number], bool] = {}
-        self._broken: dict[frozenset[_Number], Condition] = {}
+        self._contradicting: dict[frozenset[GuardLiteral], bool] = {}
+        self._broken: dict[frozenset[GuardLiteral], Condition] = {}
 
-    def _number(self, test: Condition) -> _Number:
-        """The literal of a test."""
-        condition, positive = two_valued(test)
-        if condition not in self._numbers:
-            first = self._numbers[condition] = len(self.conditions)
-            self.conditions += [condition, not_true(condition)]
-            self.local += [is_local(condition)] * 2
-            self.types += [condition.type if isinstance(condition, TypeTest) else None] * 2
-            if isinstance(condition, Constant):
-                self.constants |= {first: condition.value, first + 1: not condition.value}
-        return self._numbers[condition] + (not positive)
-
-    def contradict(self, literals: Iterable[_Number]) -> bool:
+    def contradict(self, literals: Iterable[GuardLiteral]) -> bool:
         """Whether no event satisfies those of the literals that depend on it alone."""
-        key = frozenset([p for p in literals if self.local[p]])
+        key = frozenset([literal for literal in literals if is_local(literal[0])])
         if key not in self._contradicting:
-            self._contradicting[key] = contradicts([self.conditions[p] for p in sorted(key)])
+            self._contradicting[key] = contradicts(map(_written, key))
         return self._contradicting[key]
 
-    def broken(self, literals: frozenset[_Number]) -> Condition:
+    def broken(self, literals: frozenset[GuardLiteral]) -> Condition:
         """That not all of the literals hold."""
         if literals not in self._broken:
-            inner = conjunction(sorted([self.conditions[p] for p in literals], key=repr))
-            self._broken[literals] = Not(Satisfied(inner))
+            self._broken[literals] = Not(Satisfied(conjunction(sorted(map(_written, literals), key=repr))))
         return self._broken[literals]
 
-    def literals(self, guard: Iterable[Condition]) -> tuple[_Number, ...]:
+    @staticmethod
+    def literals(guard: Iterable[Condition]) -> tuple[GuardLiteral, ...]:
         """The literals of a guard (a conjunction), for `cases`."""
-        return tuple(map(self._number, guard))
+        return tuple(map(two_valued, guard))
 
-    def cases(self, required: Iterable[Condition], guards: Sequence[tuple[_Number, ...]]) -> Iterator[Case]:
+    def cases(self, required: Iterable[Condition], guards: Sequence[tuple[GuardLiteral, ...]]) -> Iterator[Case]:
         """All cases in which the required conditions hold, with the guards that hold in each.
 
         The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
@@ -184,15 +167,13 @@ class CaseTree:
             held = [k for guard, among in places.items() if branch.open(guard) == [] for k in among]
             yield Case(branch.conditions(), frozenset(held))
 
-    def _question(self, guards: Sequence[Sequence[_Number]], branch: _Branch) -> list[_Number]:
+    def _question(self, guards: Iterable[Sequence[GuardLiteral]], branch: _Branch) -> list[GuardLiteral]:
         """The literals to decide next: on the type of the event, then on the event, then on other events."""
         for guard in guards:
             missing = branch.open(guard)
-            if not missing:
-                continue
-            typed = [p for p in missing if self.types[p] is not None]
-            local = [p for p in missing if self.local[p]]
-            return typed[:1] or local or missing
+            if missing:
+                typed = [literal for literal in missing if isinstance(literal[0], TypeTest)]
+                return typed[:1] or [literal for literal in missing if is_local(literal[0])] or missing
         return []
 
 
@@ -200,62 +181,62 @@ class _Branch:
     """The decisions on a branch of the tree: literals that hold, and sets of literals that do not all hold."""
 
     def __init__(
-        self, of: CaseTree, holding: tuple[_Number, ...] = (), excluded: tuple[frozenset[_Number], ...] = ()
+        self, of: CaseTree, holding: tuple[GuardLiteral, ...] = (), excluded: tuple[frozenset[GuardLiteral], ...] = ()
     ) -> None:
         self._of = of
         self._holding = holding
         self._excluded = excluded
-        self._known = dict(of.constants)
-        for p in holding:
-            self._known[p], self._known[p ^ 1] = True, False
-        self._type = next((of.types[p] for p in holding if of.types[p] is not None and not p & 1), None)
+        self._known = {(condition, held): held == positive for condition, positive in holding for held in (True, False)}
+        self._type = next((test.type for test, positive in holding if positive and isinstance(test, TypeTest)), None)
 
     def conditions(self) -> tuple[Condition, ...]:
-        of = self._of
-        return (*[of.conditions[p] for p in self._holding], *map(of.broken, self._excluded))
+        return (*map(_written, self._holding), *map(self._of.broken, self._excluded))
 
-    def open(self, guard: Iterable[_Number]) -> list[_Number] | None:
+    def open(self, guard: Iterable[GuardLiteral]) -> list[GuardLiteral] | None:
         """The literals of a guard that are undecided; None if the guard cannot hold."""
-        found: list[_Number] = []
-        for p in guard:
-            value = self._value(p)
+        found: list[GuardLiteral] = []
+        for literal in guard:
+            value = self._value(literal)
             if value is False:
                 return None
             if value is None:
-                found.append(p)
+                found.append(literal)
         if self._excluded:
             missing = set(found)
             if any(self._missing(e) <= missing for e in self._excluded):
                 return None
         return found
 
-    def _missing(self, literals: Iterable[_Number]) -> set[_Number]:
-        return {p for p in literals if self._value(p) is not True}
+    def _missing(self, literals: Iterable[GuardLiteral]) -> set[GuardLiteral]:
+        return {literal for literal in literals if self._value(literal) is not True}
 
-    def _value(self, p: _Number) -> bool | None:
-        value = self._known.get(p)
-        if value is None and self._type is not None:
-            type_ = self._of.types[p]
-            if type_ is not None and type_ != self._type:
-                return bool(p & 1)
+    def _value(self, literal: GuardLiteral) -> bool | None:
+        value = self._known.get(literal)
+        if value is None:
+            match literal:
+                case Constant(truth), positive:
+                    return truth == positive
+                case TypeTest(name), positive if self._type not in (None, name):
+                    return not positive
         return value
 
-    def with_all(self, literals: Sequence[_Number]) -> _Branch | None:
+    def with_all(self, literals: Sequence[GuardLiteral]) -> _Branch | None:
         """The branch in which all of these hold, None if no event satisfies them."""
-        holding, type_of = self._holding, self._of.types
-        types = {type_of[p] for p in literals if not p & 1} - {None}
+        holding = self._holding
+        types = {test.type for test, positive in literals if positive and isinstance(test, TypeTest)}
         if types:
             # An event of one type has no other, so that need not be said.
-            holding = tuple(p for p in holding if not p & 1 or type_of[p] is None or type_of[p] in types)
+            holding = tuple((c, held) for c, held in holding if held or not isinstance(c, TypeTest) or c.type in types)
         extended = _Branch(self._of, (*holding, *literals), self._excluded)
         if any(not extended._missing(e) for e in self._excluded):
             return None
         return None if self._of.contradict(extended._holding) else extended
 
-    def without(self, literals: Sequence[_Number]) -> _Branch | None:
+    def without(self, literals: Sequence[GuardLiteral]) -> _Branch | None:
         """The branch in which not all of these hold."""
         if len(literals) == 1:
-            return self.with_all([literals[0] ^ 1])
+            ((condition, positive),) = literals
+            return self.with_all([(condition, not positive)])
         return _Branch(self._of, self._holding, (*self._excluded, frozenset(literals)))
 
 
@@ -275,13 +256,10 @@ def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, 
                 k = -1
                 break
         k += 1
-    return [
-        tuple(condition if positive else not_true(condition) for condition, positive in sorted(case, key=repr))
-        for case in dict.fromkeys(found)
-    ]
+    return [tuple(map(_written, sorted(case, key=repr))) for case in dict.fromkeys(found)]
 
 
-def _completes(case: frozenset[_Literal], literal: _Literal, rest: frozenset[_Literal]) -> bool:
+def _completes(case: frozenset[GuardLiteral], literal: GuardLiteral, rest: frozenset[GuardLiteral]) -> bool:
     """Whether a case is the one that satisfies ``rest`` but not the literal."""
     condition, positive = literal
     opposite = (condition, not positive)
