@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, explored
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
@@ -161,15 +160,9 @@ def _share_registers(transducer: Transducer) -> Transducer:
 
 def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
     """The transducer with other numbers for some registers; the list of registers is unchanged."""
-
-    # The same trees occur in many transitions.
-    @cache
-    def renumbered(tree: Condition) -> Condition:
-        return with_registers(tree, numbers)
-
     changed: list[Transition] = []
     for t in transducer.transitions:
-        moved = t.with_trees(renumbered)
+        moved = t.with_trees(lambda tree: with_registers(tree, numbers))
         writes = (replace(w, register=numbers.get(w.register, w.register)) for w in moved.writes)
         changed.append(replace(moved, writes=tuple(dict.fromkeys(writes))) if moved.writes else moved)
     return replace(transducer, transitions=tuple(changed))
