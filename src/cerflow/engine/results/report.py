@@ -24,8 +24,8 @@ from cerflow.language.select import BOOKKEEPING, CountItem, ExpressionItem, Labe
 from cerflow.language.sremo import Terminal
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.kinds import kind_of_expression
-from cerflow.logic.analysis.multiplicity import label_counts, unaccompanied
-from cerflow.logic.analysis.scopes import condition_labels, resolve
+from cerflow.logic.analysis.multiplicity import label_counts
+from cerflow.logic.analysis.scopes import condition_labels, labels_of
 from cerflow.logic.rewriting.times import zone_of
 
 #: The forms of a match's events: with their attributes, or as numbers in a dictionary of events.
@@ -272,8 +272,7 @@ class FlatColumn:
 
 def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | None]]:
     """The labels with columns, whether each may have several events, and the attributes that are shown (None: all)."""
-    scopes = resolve(select.formula)
-    known = scopes.labels[max(scopes.labels)]
+    known = labels_of(select.formula)
     repeated = label_counts(select.formula)
 
     def several(label: str) -> bool:
@@ -287,11 +286,10 @@ def _labels(select: Select) -> list[tuple[str | None, bool, frozenset[str] | Non
     if listed:
         return [(label, several(label), attributes) for label, attributes in listed.items()]
     # The name of an event type adds nothing if its events always have another label, too.
-    alone = unaccompanied(select.formula, scopes)
-    shown = (known.assigned - known.relations) | alone.labels
+    shown = (known.assigned - known.relations) | known.alone
     found: list[tuple[str | None, bool, frozenset[str] | None]]
     found = [(None if label == UNNAMED else label, several(label), None) for label in _in_order(select, shown)]
-    return [*found, (None, alone.others > 1, None)] if alone.others else found
+    return [*found, (None, known.others > 1, None)] if known.others else found
 
 
 def _in_order(select: Select, labels: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""How many events of a match a label may have, and which labels may be the only one of an event."""
+"""How many events of a match a label may have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cerflow.language import formula as f
 from cerflow.language import sremo as r
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.node import Node, fold, fold_only, walk
-from cerflow.logic.analysis.scopes import Labels, Scopes, labels_of, relation_names
+from cerflow.logic.analysis.scopes import labels_of, relation_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,42 +115,4 @@ def _counted(current: f.Formula, parts: list[_Counts], names: Set[str]) -> _Coun
             first, second = parts
             pairs = ((label, first.get(label, absent), second.get(label, absent)) for label in {**first, **second})
             return {label: (fewest(a[0], b[0]), most(a[1], b[1])) for label, a, b in pairs}
-    return parts[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Unaccompanied:
-    """``labels`` are names of event types that an event may have as its only label, and labels that PROJECT lists.
-
-    ``others`` is the number of events that EVENT and NOT may read without giving them any other label: none, one, or
-    several (2).
-    """
-
-    labels: frozenset[str] = frozenset()
-    others: int = 0
-
-
-def unaccompanied(formula: f.Formula, scopes: Scopes) -> Unaccompanied:
-    """Fold a formula to the labels that no other label of the same event stands for."""
-    return fold_only(formula, f.Formula, lambda index, current, parts: _alone(current, parts, scopes.labels[index]))
-
-
-def _alone(current: f.Formula, parts: list[Unaccompanied], labels: Labels) -> Unaccompanied:
-    match current:
-        case f.EventType():
-            return Unaccompanied(frozenset((current.name,)))
-        case f.SingleEvent():
-            return Unaccompanied(others=1)
-        case f.Embedded() | f.As():
-            return Unaccompanied()
-        case f.Rename():
-            inner = parts[0]
-            return Unaccompanied(inner.labels - {current.old} | (labels.assigned & {current.new}), inner.others)
-        case f.Project():
-            return Unaccompanied(frozenset(current.labels) if labels.wildcard else labels.assigned)
-        case f.Repeating(times=(_, often)):
-            return parts[0] if often == 1 else Unaccompanied(parts[0].labels, min(2, 2 * parts[0].others))
-        case f.Combination(counting=f.Counting(most=most)):
-            others = int(min(2, most(parts[0].others, parts[1].others)))
-            return Unaccompanied(parts[0].labels | parts[1].labels, others)
     return parts[0]

@@ -26,6 +26,9 @@ class Labels:
     ``assigned`` may be given to some event; ``bound`` are given to exactly one event of every match; ``wildcard``
     says that EVENT or NOT can add the type of an event, whatever it is but ``never`` one of those; ``single`` that
     exactly one event is read; ``relations`` are the assigned labels that are names of event types.
+    ``alone`` are labels that may be the only one of an event: names of event types, and labels that PROJECT lists.
+    ``others`` is the number of events that EVENT and NOT may read without giving them any other label: none, one, or
+    several (2).
     """
 
     assigned: frozenset[str] = frozenset()
@@ -34,6 +37,8 @@ class Labels:
     wildcard: bool = False
     single: bool = False
     never: frozenset[str] = frozenset()
+    alone: frozenset[str] = frozenset()
+    others: int = 0
 
     def also_by(self, other: Labels) -> frozenset[str]:
         """The names of types here that EVENT or NOT in another formula may also give."""
@@ -79,30 +84,37 @@ def _combine(_: int, current: f.Formula, below: Sequence[Labels]) -> Labels:
     match current:
         case f.EventType():
             name = frozenset((current.name,))
-            return Labels(name, name, frozenset() if isinstance(current, f.EventKind) else name, single=True)
+            relations = frozenset[str]() if isinstance(current, f.EventKind) else name
+            return Labels(name, name, relations, single=True, alone=name)
         case f.AnyEvent():
-            return Labels(wildcard=True, single=True, never=frozenset(current.hidden))
+            return Labels(wildcard=True, single=True, never=frozenset(current.hidden), others=1)
         case f.NotEvent():
             # With a condition, or from another stream, an event of the type may be read.
             whole = current.condition is None and current.event.stream is None
             never = frozenset((current.event.name, *current.hidden) if whole else current.hidden)
-            return Labels(wildcard=True, single=True, never=never)
+            return Labels(wildcard=True, single=True, never=never, others=1)
         case f.Embedded():
             return Labels(current.labels)
         case f.As():
             inner, label = below[0], frozenset((current.label,))
             bound = inner.bound | label if inner.single else inner.bound - label
-            return replace(inner, assigned=inner.assigned | label, bound=bound, never=inner.never - label)
+            never = inner.never - label
+            return Labels(inner.assigned | label, bound, inner.relations, inner.wildcard, inner.single, never)
         case f.Rename():
-            return _rename(below[0], current.old, current.new)
+            renamed = _rename(below[0], current.old, current.new)
+            alone = below[0].alone - {current.old} | (renamed.assigned & {current.new})
+            return replace(renamed, alone=alone, others=below[0].others)
         case f.Project():
             kept = frozenset(current.labels)
             inner = below[0]
             # A wildcard still gives the kept labels to events of types with these names.
             assigned, bound, relations = (names & kept for names in (inner.assigned, inner.bound, inner.relations))
-            return Labels(assigned, bound, relations, inner.wildcard, never=inner.never)
+            alone = kept if inner.wildcard else assigned
+            return Labels(assigned, bound, relations, inner.wildcard, never=inner.never, alone=alone)
         case f.Repeating():
-            return below[0] if current.times == (1, 1) else replace(below[0], bound=frozenset(), single=False)
+            rarely, often = current.times
+            inner = below[0] if often == 1 else replace(below[0], others=min(2, 2 * below[0].others))
+            return inner if rarely == often == 1 else replace(inner, bound=frozenset(), single=False)
         case f.Combination():
             left, right = below
             twice = (left.assigned & right.assigned) | left.also_by(right) | right.also_by(left)
@@ -113,6 +125,8 @@ def _combine(_: int, current: f.Formula, below: Sequence[Labels]) -> Labels:
                 left.relations | right.relations,
                 left.wildcard or right.wildcard,
                 never=left.never & right.never if left.wildcard and right.wildcard else left.never | right.never,
+                alone=left.alone | right.alone,
+                others=int(min(2, current.counting.most(left.others, right.others))),
             )
         case f.Filter():
             return below[0]
