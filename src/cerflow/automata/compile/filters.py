@@ -15,14 +15,7 @@ from collections.abc import Callable, Container, Sequence
 from functools import reduce
 from typing import cast
 
-from cerflow.automata.compile.conditions import (
-    apply_atoms,
-    apply_some,
-    given_always,
-    own_labels,
-    read_on_event,
-    several,
-)
+from cerflow.automata.compile import conditions
 from cerflow.automata.compile.set_conditions import apply_set_atoms
 from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, track, union
 from cerflow.automata.model.transducer import Transition, Write
@@ -54,8 +47,8 @@ def apply_filter(
     """
     own = frozenset(label for label, where in scopes.items() if where == scope)
     outer = scopes.keys() - own
-    many = several(operand, own)
-    once = (given_always(operand, own) - many) | outer
+    many = conditions.several(operand, own)
+    once = (conditions.given_always(operand, own) - many) | outer
     of_one_event = _of_one_event(condition, scopes.keys() - many)
     atoms: list[c.Condition] = []
     choices: list[list[c.Condition]] = []
@@ -72,7 +65,8 @@ def apply_filter(
         for alternatives in found:
             resolved = [resolve(atom) for atom in alternatives]
             if len(resolved) > 1 and any(
-                isinstance(atom, c.Some | Neighbours) or any(label in many for label in own_labels(atom, scope))
+                isinstance(atom, c.Some | Neighbours)
+                or any(label in many for label in conditions.own_labels(atom, scope))
                 for atom in resolved
             ):
                 choices.append(resolved)
@@ -154,7 +148,7 @@ def _held(atom: c.Condition, scope: int) -> c.Condition:
     label = _label(atom, scope)
     if label is None:
         return atom
-    held = c.TruthValue(guards.Satisfied(read_on_event(atom, lambda _: True)))
+    held = c.TruthValue(guards.Satisfied(conditions.read_on_event(atom, lambda _: True)))
     all_held = guards.LabelAggregate("min", label, held, held)
     return c.Or(c.IsNull(all_held), c.Comparison(Operator.EQ, all_held, c.Literal(True)))
 
@@ -174,9 +168,9 @@ def _apply(
         elif not isinstance(atom, Neighbours) and atom != TRUE:
             of_sets = any(isinstance(n, guards.LabelAggregate | guards.Asked) for n in walk(atom))
             (on_sets if of_sets else on_events).append(atom)
-    operand = apply_atoms(operand, on_events, many, scope, registers)
+    operand = conditions.apply_atoms(operand, on_events, many, scope, registers)
     for some in existential:
-        operand = apply_some(operand, some, many, scope, registers)
+        operand = conditions.apply_some(operand, some, many, scope, registers)
     return apply_set_atoms(operand, on_sets, many, scope, registers) if on_sets else operand
 
 
@@ -234,7 +228,7 @@ def neighbours(part: c.Condition, scopes: dict[str, int], scope: int, one: Conta
                 span=bracket.span,
                 hint=f"Put FILTER on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
             )
-    condition = transform(read_on_event(condition, lambda leaf: leaf.label == label), stored)
+    condition = transform(conditions.read_on_event(condition, lambda leaf: leaf.label == label), stored)
     return Neighbours(label, c.Not(condition) if negated else condition, tuple(previous))
 
 

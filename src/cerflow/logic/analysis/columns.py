@@ -226,26 +226,20 @@ class KindDemands:
                 return ValueKind.BOOLEAN
             case AttributeWindow():
                 self.demand(c.Attribute(None, current.attribute), ValueKind.FLOAT, current)
-            case c.Comparison():
-                if current.operator not in (Operator.EQ, Operator.NE):
-                    self._order(below)
-                self._alike((*zip(current.children, below),))
-            case c.In():
-                for item, what in zip(current.items, below[1:]):
-                    self._alike(((current.operand, below[0]), (item, what)))
-            case c.Between():
-                self._order(below)
+            case c.Comparison() | c.In() | c.Between():
+                if any(one.operator not in (Operator.EQ, Operator.NE) for one in c.comparisons(current)):
+                    self.ordered |= _names(below)
                 for part, what in zip(current.children[1:], below[1:]):
-                    self._alike(((current.operand, below[0]), (part, what)))
+                    self._alike(((current.children[0], below[0]), (part, what)))
             case c.Like() | c.Regexp():
                 self.demand(below[0], ValueKind.STRING, current.operand)
             case c.SetTest():
-                self._order(below)
+                self.ordered |= _names(below)
             case c.If():
-                self._compute(below)
+                self.computed |= _names(below)
                 return self._alike((*zip(current.children[1:], below[1:]),))
             case c.Function("coalesce"):
-                self._compute(below)
+                self.computed |= _names(below)
                 return self._alike((*zip(current.arguments, below),))
             case c.Arithmetic():
                 return self._arithmetic(current, below)
@@ -253,7 +247,7 @@ class KindDemands:
                 return self._call(current, below, c.Signature(ValueKind.FLOAT, durations=True))
             case c.Function() | c.Aggregate():
                 if current.name in ("min", "max"):
-                    self._order(below)
+                    self.ordered |= _names(below)
                 return self._call(current, below, c.SIGNATURES[current.name])
         return None
 
@@ -261,7 +255,7 @@ class KindDemands:
         gives = ValueKind.FLOAT if signature.gives is ValueKind.INTEGER else signature.gives
         if signature.takes is None:
             return below[0] if gives is None else gives
-        self._compute(below)
+        self.computed |= _names(below)
         if signature.durations and self._may_be_duration(below[0]):
             return below[0]
         if signature.takes is not ValueKind.TIMESTAMP:
@@ -272,11 +266,11 @@ class KindDemands:
         return gives or signature.takes
 
     def _arithmetic(self, current: c.Arithmetic, below: Sequence[_Meaning]) -> _Meaning:
-        self._compute(below)
+        self.computed |= _names(below)
         known = [kind for kind in below if isinstance(kind, ValueKind)]
         times = ValueKind.DURATION in known or ValueKind.TIMESTAMP in known
         if current.operator in ("+", "-") and (times or not known):
-            self._order(below)
+            self.ordered |= _names(below)
             parts = (what if isinstance(what, frozenset) else (what,) for what in below)
             return None if times else frozenset(a for part in parts for a in part if isinstance(a, c.Attribute))
         if times and current.operator == "*":
@@ -294,11 +288,9 @@ class KindDemands:
         # A difference of times is one, whatever attributes hold.
         return self._durations or isinstance(what, frozenset)
 
-    def _compute(self, below: Sequence[_Meaning]) -> None:
-        self.computed.update(what.name for what in below if isinstance(what, c.Attribute))
 
-    def _order(self, below: Sequence[_Meaning]) -> None:
-        self.ordered.update(what.name for what in below if isinstance(what, c.Attribute))
+def _names(meanings: Sequence[_Meaning]) -> set[str]:
+    return {what.name for what in meanings if isinstance(what, c.Attribute)}
 
 
 KIND_WORDS = {

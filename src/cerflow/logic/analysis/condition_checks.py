@@ -8,14 +8,7 @@ from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.language import condition as c
 from cerflow.language.lexicon import BUILT_IN
 from cerflow.language.node import Node, walk
-from cerflow.language.predicates.registry import (
-    Form,
-    Predicate,
-    PredicateKind,
-    find_predicate,
-    is_about_set,
-    registered_predicates,
-)
+from cerflow.language.predicates import registry
 from cerflow.logic.analysis.scopes import condition_labels
 
 _LABEL_FUNCTIONS = ("position", "time")
@@ -96,7 +89,7 @@ def _check_some(some: c.Some, bracket: str | None) -> None:
                 span=current.span,
                 hint="One SOME may list several labels: SOME x, y: …",
             )
-        if is_about_set(current):
+        if registry.is_about_set(current):
             raise QueryError(
                 "SOME chooses single events, but this reads all events of a label",
                 span=current.span,
@@ -117,7 +110,7 @@ def _check_reference(reference: c.LabelReference, above: Node | None) -> None:
 def _unknown(
     call: c.Function | c.Aggregate | c.SetTest | c.PredicateCall, what: str = "function", hint: str | None = None
 ) -> QueryError:
-    near = nearest(call.name, (*BUILT_IN, *(predicate.name for predicate in registered_predicates())))
+    near = nearest(call.name, (*BUILT_IN, *(predicate.name for predicate in registry.registered_predicates())))
     return QueryError(f"unknown {what} '{call.name}'", span=call.span, suggestion=near, hint=hint)
 
 
@@ -162,7 +155,7 @@ def _check_sets_beside_previous(bracket: c.Bracket) -> None:
     if not c.reads_previous(bracket):
         return
     for current in walk(bracket.condition):
-        if is_about_set(current) and not isinstance(current, c.Function):
+        if registry.is_about_set(current) and not isinstance(current, c.Function):
             raise QueryError(
                 "a bracket with prev cannot ask about all events of a label",
                 span=current.span,
@@ -173,12 +166,7 @@ def _check_sets_beside_previous(bracket: c.Bracket) -> None:
 def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
     if current.name not in ((*c.AGGREGATES, c.COUNT_DISTINCT) if isinstance(current, c.Aggregate) else c.SET_TESTS):
         raise _unknown(current)
-    labels: set[str | None] = set()
-    for below in walk(current.argument):
-        if isinstance(below, c.Aggregate):
-            raise QueryError("an aggregate is not allowed inside an aggregate", span=below.span)
-        if isinstance(below, c.Attribute | c.LabelReference):
-            labels.add(below.label)
+    labels = _labels_read(current.argument, "an aggregate is not allowed inside an aggregate")
     if len(labels) != 1:
         count = "none" if not labels else "several"
         hint = "In a bracket, name the label of every attribute." if inside and None in labels else None
@@ -186,8 +174,16 @@ def _check_aggregate(current: c.Aggregate | c.SetTest, inside: bool) -> None:
         raise QueryError(reason, span=current.span, hint=hint)
 
 
+def _labels_read(tree: Node, refusal: str) -> set[str | None]:
+    """The labels that an argument reads; an error with this reason for an aggregate in it."""
+    for current in walk(tree):
+        if isinstance(current, c.Aggregate):
+            raise QueryError(refusal, span=current.span)
+    return {n.label for n in walk(tree) if isinstance(n, c.Attribute | c.LabelReference)}
+
+
 def _check_predicate(call: c.PredicateCall, bracket: str | None) -> None:
-    predicate = find_predicate(call.name)
+    predicate = registry.find_predicate(call.name)
     if predicate is None:
         hint = "A predicate of your own must be registered before the query is checked."
         raise _unknown(call, "function or predicate", hint)
@@ -195,26 +191,20 @@ def _check_predicate(call: c.PredicateCall, bracket: str | None) -> None:
     if not predicate.fewest <= count <= predicate.most:
         given = f"{count} {'is' if count == 1 else 'are'} given"
         raise QueryError(f"predicate '{call.name}' takes {predicate.arity}, but {given}", span=call.span)
-    if predicate.kind is not PredicateKind.SCALAR:
+    if predicate.kind is not registry.PredicateKind.SCALAR:
         _check_labels_of_call(call, predicate, bracket)
 
 
-def _check_labels_of_call(call: c.PredicateCall, predicate: Predicate, bracket: str | None) -> None:
+def _check_labels_of_call(call: c.PredicateCall, predicate: registry.Predicate, bracket: str | None) -> None:
     """A call that is asked about many events at once reads those of one label, or of one label in each argument."""
-    read: list[set[str | None]] = []
-    for argument in call.arguments:
-        labels: set[str | None] = set()
-        for below in walk(argument):
-            if isinstance(below, c.Aggregate):
-                raise QueryError(
-                    f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}", span=below.span
-                )
-            if isinstance(below, c.Attribute | c.LabelReference):
-                labels.add(bracket if below.label is None else below.label)
-        read.append(labels)
+    refusal = f"an aggregate cannot be an argument of '{call.name}', which {_takes(predicate)}"
+    read = [
+        {bracket if label is None else label for label in _labels_read(argument, refusal)}
+        for argument in call.arguments
+    ]
     found = set().union(*read)
     several = [span for labels, span in zip(read, (a.span for a in call.arguments)) if len(labels) > 1]
-    if predicate.kind is PredicateKind.SET and predicate.form is not Form.VALUES:
+    if predicate.kind is registry.PredicateKind.SET and predicate.form is not registry.Form.VALUES:
         if several:
             raise QueryError(
                 f"predicate '{call.name}' takes sets of events, one label in each argument, but this reads several",
@@ -227,7 +217,7 @@ def _check_labels_of_call(call: c.PredicateCall, predicate: Predicate, bracket: 
         raise QueryError(f"predicate '{call.name}' {_takes(predicate)}, but its arguments read none", span=call.span)
 
 
-def _takes(predicate: Predicate) -> str:
-    if predicate.kind is PredicateKind.SET:
-        return f"goes over the events of {'one label' if predicate.form is Form.VALUES else 'labels'}"
+def _takes(predicate: registry.Predicate) -> str:
+    if predicate.kind is registry.PredicateKind.SET:
+        return f"goes over the events of {'one label' if predicate.form is registry.Form.VALUES else 'labels'}"
     return "is vectorized over the events of one label"
