@@ -275,13 +275,16 @@ _Aside = frozenset[Template] | None
 def resolve_reference(operand: Fragment, label: str, scope: int, registers: RegisterFile) -> Fragment:
     """Resolve the `Of` leaves of ``label`` that the formula at occurrence ``scope`` (this operand) binds."""
     units = list(dict.fromkeys(u for t in operand.transitions for u in _units(t, label, scope)))
-    if not units:
-        # No condition is left, but the label still stands for one event, even where EVENT may give it to another.
-        return _with_one(operand, label) if several(operand, frozenset((label,))) else operand
-    memory = registers.value(len(units), ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units))
-    stored: dict[c.Expression, c.Expression] = {u: Stored(memory, k) for k, u in enumerate(units)}
+    if not units and not several(operand, frozenset((label,))):
+        return operand
+    # Without conditions the label still stands for one event, even where EVENT may give it to another.
+    stored: dict[c.Expression, c.Expression] = {}
     here: dict[c.Expression, c.Expression] = {u: u.expression for u in units}
-    keep = Write(memory, tuple(u.expression for u in units), fresh=True)
+    keep: list[Write] = []
+    if units:
+        memory = registers.value(len(units), ", ".join(f"{label}.{registers.describe(u.expression)}" for u in units))
+        stored = {u: Stored(memory, k) for k, u in enumerate(units)}
+        keep = [Write(memory, tuple(u.expression for u in units), fresh=True)]
     own = (label, scope)
     repeated = waiting_repeatedly(operand, lambda atom: own in references(atom), lambda t: label in t.labels, registers)
     aside: dict[Template, int] = {}
@@ -292,7 +295,7 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
                 return []  # a second event under a label that stands for one
             t = _with_values(t, here)
             kept = [substitute(form.filled(aside[form]), here) for form in sorted(waiting, key=repr)]
-            return [(None, replace(t, atoms=()).guarded([*t.atoms, *kept]).writing(keep))]
+            return [(None, replace(t, atoms=()).guarded([*t.atoms, *kept]).writing(*keep))]
         if waiting is None:
             return [(None, _with_values(t, stored))]
         if any(own in references(condition) for write in t.writes for condition in write.where):
@@ -313,17 +316,6 @@ def resolve_reference(operand: Fragment, label: str, scope: int, registers: Regi
 
     nothing: _Aside = frozenset()
     return track(operand, nothing, step, lambda waiting: waiting is None)
-
-
-def _with_one(operand: Fragment, label: str) -> Fragment:
-    """The runs that give a label to exactly one event."""
-
-    def step(seen: bool, t: Transition) -> list[tuple[bool, Transition]]:
-        if label not in t.labels:
-            return [(seen, t)]
-        return [] if seen else [(True, t)]
-
-    return track(operand, False, step, lambda seen: seen)
 
 
 def _with_values(t: Transition, values: dict[c.Expression, c.Expression]) -> Transition:
