@@ -103,7 +103,6 @@ class Simulation:
         self._live = transducer.live()
         self.leaving = transducer.leaving()
         self._guards = {id(t): frozenset((*conjuncts(t.test), *t.atoms)) for t in transducer.transitions}
-        self._weaker: dict[tuple[int, int], bool] = {}
         self._pairs = self._greatest(transducer.initial, pairs)
 
     def holds(self, p: int, q: int) -> bool:
@@ -147,14 +146,11 @@ class Simulation:
 
     def _fires(self, u: Transition, t: Transition) -> bool:
         """Whether u may fire whenever t does, begins no earlier, and writes the same values for later reads."""
-        key = (id(u), id(t))
-        if key not in self._weaker:
-            self._weaker[key] = (
-                self._guards[id(u)] <= self._guards[id(t)]
-                and (not u.labels or bool(t.labels))
-                and self._written(u, u.target) == self._written(t, u.target)
-            )
-        return self._weaker[key]
+        return (
+            self._guards[id(u)] <= self._guards[id(t)]
+            and (not u.labels or bool(t.labels))
+            and self._written(u, u.target) == self._written(t, u.target)
+        )
 
     def _written(self, t: Transition, state: int) -> list[Write]:
         return [write for write in t.writes if write.register in self._live[state]]
