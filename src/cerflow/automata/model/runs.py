@@ -127,7 +127,7 @@ class RunReader:
 
     def fires(self, t: Transition, position: int, memory: Memory) -> bool:
         """Whether a transition may be taken."""
-        return self.passes(t, position) and all(self._holds(atom, position, memory) for atom in t.atoms)
+        return all(self._holds(condition, position, memory) for condition in (t.test, *t.atoms))
 
     def passes(self, t: Transition, position: int) -> bool:
         """Whether an event passes the test of a transition, which reads no registers."""
@@ -135,8 +135,7 @@ class RunReader:
 
     def refusing(self, t: Transition, position: int, memory: Memory) -> list[c.Condition]:
         """The parts of a transition's guard that are not true."""
-        parts = [part for part in conjuncts(t.test) if self._evaluate(part, position, {}, memory) is not True]
-        return [*parts, *(atom for atom in t.atoms if not self._holds(atom, position, memory))]
+        return [part for part in (*conjuncts(t.test), *t.atoms) if not self._holds(part, position, memory)]
 
     def over(self, window: Window, start: int | float | None, position: int) -> bool:
         """Whether a window that began where its measure was ``start`` is over at an event, as far as that shows it."""

@@ -31,17 +31,14 @@ def ambiguous(transducer: Transducer) -> bool:
     are about all rows of a collection. Later, atoms count as satisfiable.
     """
     leaving = [gathered((t.labels, t) for t in transitions) for transitions in transducer.leaving()]
-    compatible: dict[tuple[int, int, int], bool] = {}
     tests = {t: conjuncts(t.test) for t in transducer.transitions}
     register = transducer.registers.__getitem__
     exclusive = {t: [c for c in t.atoms if not asks_all_rows(c, register)] for t in transducer.transitions}
 
+    @cache
     def together(a: Transition, b: Transition, differ: int) -> bool:
-        key = (id(a), id(b), differ)
-        if key not in compatible:
-            atoms = () if differ else (*exclusive[a], *exclusive[b])
-            compatible[key] = not contradicts([*tests[a], *tests[b], *atoms])
-        return compatible[key]
+        atoms = () if differ else (*exclusive[a], *exclusive[b])
+        return not contradicts([*tests[a], *tests[b], *atoms])
 
     def following(place: _Place) -> Iterator[_Place]:
         p, q, differ = place
