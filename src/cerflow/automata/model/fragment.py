@@ -183,11 +183,12 @@ def sequence(
     ``optional`` says which of the operands may be absent; the other one alone is a run, too.
     """
     whole = _beside(left, right)
+    endings = left.endings()
     if joins is None:
-        between = [t.moved(t.source, state) for state in sorted(right.initial) for t in left.endings()]
+        between = [t.moved(t.source, state) for state in sorted(right.initial) for t in endings]
     else:
         middle = whole.add_state()
-        between = [t.moved(t.source, middle) for t in left.endings() if joins(t)]
+        between = [t.moved(t.source, middle) for t in endings if joins(t)]
         between += [t.moved(middle, t.target) for t in right.beginnings() if t.labels]
     whole.initial = left.initial | right.initial if optional[0] else left.initial
     whole.final = left.final | right.final if optional[1] else right.final
@@ -201,10 +202,11 @@ def iterate(operand: Fragment, joins: Joins = None) -> Fragment:
     With ``joins`` ``φ :+``, with the loop on the new state that the paper's construction lacks (middle iterations of
     one event).
     """
+    endings = operand.endings()
     if joins is None:
-        again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in operand.endings()]
+        again = [t.moved(t.source, state) for state in sorted(operand.initial) for t in endings]
         return operand.with_transitions(operand.transitions + again)
-    into = [t for t in operand.endings() if joins(t)]
+    into = [t for t in endings if joins(t)]
     first = [t for t in operand.beginnings() if t.labels]
     between = operand.add_state()
     entering = [t.moved(t.source, between) for t in into]
