@@ -22,7 +22,7 @@ from cerflow.base.graphs import grouped, reached_along
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
 from cerflow.logic.conditions.cases import Case, CaseTree, GuardLiteral
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.connectives import conjunction, conjuncts, two_valued
 from cerflow.logic.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 
 
@@ -164,7 +164,7 @@ class FollowedRuns:
         u = self.fragment.transitions[k]
         known = self._beginnings(u.source)
         atoms = [substitute(atom, known) for atom in u.atoms] if plain else []
-        return self._tree.literals([*conjuncts(u.test), *atoms])
+        return tuple(map(two_valued, [*conjuncts(u.test), *atoms]))
 
     def _moves(self, case: Case, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
         """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""

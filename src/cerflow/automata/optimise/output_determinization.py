@@ -21,7 +21,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import gathered
 from cerflow.language.condition import Condition, Expression
 from cerflow.logic.conditions.cases import CaseTree, contradicts
-from cerflow.logic.conditions.connectives import conjuncts
+from cerflow.logic.conditions.connectives import conjuncts, two_valued
 from cerflow.logic.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
 
 _Labels = frozenset[str]
@@ -193,7 +193,7 @@ class _Determinization:
         if any(self._asks_all_rows(c) and c not in undeniable for candidate in candidates for c in candidate.guard):
             raise _UnboundedError
         guards = [
-            self._tree.literals(c for c in candidate.guard if not ends(c) and c not in undeniable)
+            tuple(two_valued(c) for c in candidate.guard if not ends(c) and c not in undeniable)
             for candidate in candidates
         ]
         for case in self._tree.cases([c for c in required if not ends(c) and c not in undeniable], guards):

@@ -134,17 +134,12 @@ class CaseTree:
             self._broken[literals] = Not(Satisfied(conjunction(sorted(map(_written, literals), key=repr))))
         return self._broken[literals]
 
-    @staticmethod
-    def literals(guard: Iterable[Condition]) -> tuple[GuardLiteral, ...]:
-        """The literals of a guard (a conjunction), for `cases`."""
-        return tuple(map(two_valued, guard))
-
     def cases(self, required: Iterable[Condition], guards: Sequence[tuple[GuardLiteral, ...]]) -> Iterator[Case]:
         """All cases in which the required conditions hold, with the guards that hold in each.
 
         The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
         """
-        needed = self.literals(required)
+        needed = tuple(map(two_valued, required))
         # Many guards are the same.
         places = gathered((guard, k) for k, guard in enumerate(guards))
         asked = list(places)
