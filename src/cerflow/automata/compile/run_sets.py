@@ -21,7 +21,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import grouped, reached_along
 from cerflow.base.operators import Operator
 from cerflow.language.condition import Comparison, Condition, Expression, If, Literal, Not
-from cerflow.logic.conditions.cases import Case, CaseTree, GuardLiteral
+from cerflow.logic.conditions.cases import Case, GuardLiteral, event_cases
 from cerflow.logic.conditions.connectives import conjunction, conjuncts, two_valued
 from cerflow.logic.conditions.guards import NoRow, Of, Satisfied, Stored, leaves, substitute
 
@@ -96,7 +96,6 @@ class FollowedRuns:
             q: registers.value(1, f"latest {newest[q].meaning}") for q in sorted(newest.keys() - self._remembering)
         }
         self._leaving = grouped(self.fragment.states, ((t.source, k) for k, t in enumerate(self.fragment.transitions)))
-        self._tree = CaseTree()
         self._known: dict[object, list[Case]] = {}
         self._work = 0
         # Many sets of runs have the same runs.
@@ -148,7 +147,7 @@ class FollowedRuns:
             guards = [self._guard(k, place < len(plain)) for place, k in enumerate(numbers)]
             self._known[key] = [
                 Case(case.literals, frozenset(numbers[k] for k in case.held))
-                for case in self._tree.cases([*conjuncts(t.test), *t.atoms], guards)
+                for case in event_cases([*conjuncts(t.test), *t.atoms], guards)
             ]
         self._work += len(self._known[key])
         if self._work > limits.RUN_SET_WORK:

@@ -20,7 +20,7 @@ from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import gathered
 from cerflow.language.condition import Condition, Expression
-from cerflow.logic.conditions.cases import CaseTree, contradicts
+from cerflow.logic.conditions.cases import contradicts, event_cases
 from cerflow.logic.conditions.connectives import conjuncts, two_valued
 from cerflow.logic.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
 
@@ -92,7 +92,6 @@ class _Determinization:
         self._sets: dict[object, _Set] = {}
         self._pending: list[_Set] = []
         self._transitions: list[Transition] = []
-        self._tree = CaseTree()
         self._cases = 0
 
     def run(self) -> Transducer:
@@ -196,7 +195,7 @@ class _Determinization:
             tuple(two_valued(c) for c in candidate.guard if not ends(c) and c not in undeniable)
             for candidate in candidates
         ]
-        for case in self._tree.cases([c for c in required if not ends(c) and c not in undeniable], guards):
+        for case in event_cases([c for c in required if not ends(c) and c not in undeniable], guards):
             self._cases += 1
             if self._cases > limits.OUTPUT_CASES:
                 raise _UnboundedError

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
@@ -114,78 +115,69 @@ def _written(literal: GuardLiteral) -> Condition:
     return condition if positive else not_true(condition)
 
 
-class CaseTree:
-    """Finds the cases that guards distinguish, and remembers what it has found out about their literals."""
+@lru_cache(maxsize=4096)
+def _contradict(literals: frozenset[GuardLiteral]) -> bool:
+    return contradicts(map(_written, literals))
 
-    def __init__(self) -> None:
-        self._contradicting: dict[frozenset[GuardLiteral], bool] = {}
-        self._broken: dict[frozenset[GuardLiteral], Condition] = {}
 
-    def contradict(self, literals: Iterable[GuardLiteral]) -> bool:
-        """Whether no event satisfies those of the literals that depend on it alone."""
-        key = frozenset([literal for literal in literals if is_local(literal[0])])
-        if key not in self._contradicting:
-            self._contradicting[key] = contradicts(map(_written, key))
-        return self._contradicting[key]
+@lru_cache(maxsize=4096)
+def _broken(literals: frozenset[GuardLiteral]) -> Condition:
+    """That not all of the literals hold."""
+    return Not(Satisfied(conjunction(sorted(map(_written, literals), key=repr))))
 
-    def broken(self, literals: frozenset[GuardLiteral]) -> Condition:
-        """That not all of the literals hold."""
-        if literals not in self._broken:
-            self._broken[literals] = Not(Satisfied(conjunction(sorted(map(_written, literals), key=repr))))
-        return self._broken[literals]
 
-    def cases(self, required: Iterable[Condition], guards: Sequence[tuple[GuardLiteral, ...]]) -> Iterator[Case]:
-        """All cases in which the required conditions hold, with the guards that hold in each.
+def event_cases(required: Iterable[Condition], guards: Sequence[tuple[GuardLiteral, ...]]) -> Iterator[Case]:
+    """All cases in which the required conditions hold, with the guards that hold in each.
 
-        The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
-        """
-        needed = tuple(map(two_valued, required))
-        # Many guards are the same.
-        places = gathered((guard, k) for k, guard in enumerate(guards))
-        asked = list(places)
-        missing = _Branch(self).open(needed)
-        root = None if missing is None else _Branch(self).with_all(missing)
-        pending = [] if root is None else [root]
-        count = 0
-        while pending:
-            branch = pending.pop()
-            question = self._question(asked, branch)
-            if question:
-                pending += [b for b in (branch.without(question), branch.with_all(question)) if b is not None]
-                continue
-            count += 1
-            if count > limits.GUARD_CASES:
-                raise UnsupportedQueryError(
-                    f"this formula divides events into more than {limits.GUARD_CASES:,} cases",
-                    hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
-                )
-            held = [k for guard, among in places.items() if branch.open(guard) == [] for k in among]
-            yield Case(branch.conditions(), frozenset(held))
+    The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
+    """
+    needed = tuple(map(two_valued, required))
+    # Many guards are the same.
+    places = gathered((guard, k) for k, guard in enumerate(guards))
+    asked = list(places)
+    missing = _Branch().open(needed)
+    root = None if missing is None else _Branch().with_all(missing)
+    pending = [] if root is None else [root]
+    count = 0
+    while pending:
+        branch = pending.pop()
+        question = _question(asked, branch)
+        if question:
+            pending += [b for b in (branch.without(question), branch.with_all(question)) if b is not None]
+            continue
+        count += 1
+        if count > limits.GUARD_CASES:
+            raise UnsupportedQueryError(
+                f"this formula divides events into more than {limits.GUARD_CASES:,} cases",
+                hint="Use fewer different conditions below UNLESS, WITHOUT, NEXT, LAST or MAX.",
+            )
+        held = [k for guard, among in places.items() if branch.open(guard) == [] for k in among]
+        yield Case(branch.conditions(), frozenset(held))
 
-    def _question(self, guards: Iterable[Sequence[GuardLiteral]], branch: _Branch) -> list[GuardLiteral]:
-        """The literals to decide next: on the type of the event, then on the event, then on other events."""
-        for guard in guards:
-            missing = branch.open(guard)
-            if missing:
-                typed = [literal for literal in missing if isinstance(literal[0], TypeTest)]
-                return typed[:1] or [literal for literal in missing if is_local(literal[0])] or missing
-        return []
+
+def _question(guards: Iterable[Sequence[GuardLiteral]], branch: _Branch) -> list[GuardLiteral]:
+    """The literals to decide next: on the type of the event, then on the event, then on other events."""
+    for guard in guards:
+        missing = branch.open(guard)
+        if missing:
+            typed = [literal for literal in missing if isinstance(literal[0], TypeTest)]
+            return typed[:1] or [literal for literal in missing if is_local(literal[0])] or missing
+    return []
 
 
 class _Branch:
     """The decisions on a branch of the tree: literals that hold, and sets of literals that do not all hold."""
 
     def __init__(
-        self, of: CaseTree, holding: tuple[GuardLiteral, ...] = (), excluded: tuple[frozenset[GuardLiteral], ...] = ()
+        self, holding: tuple[GuardLiteral, ...] = (), excluded: tuple[frozenset[GuardLiteral], ...] = ()
     ) -> None:
-        self._of = of
         self._holding = holding
         self._excluded = excluded
         self._known = {(condition, held): held == positive for condition, positive in holding for held in (True, False)}
         self._type = next((test.type for test, positive in holding if positive and isinstance(test, TypeTest)), None)
 
     def conditions(self) -> tuple[Condition, ...]:
-        return (*map(_written, self._holding), *map(self._of.broken, self._excluded))
+        return (*map(_written, self._holding), *map(_broken, self._excluded))
 
     def open(self, guard: Iterable[GuardLiteral]) -> list[GuardLiteral] | None:
         """The literals of a guard that are undecided; None if the guard cannot hold."""
@@ -222,17 +214,18 @@ class _Branch:
         if types:
             # An event of one type has no other, so that need not be said.
             holding = tuple((c, held) for c, held in holding if held or not isinstance(c, TypeTest) or c.type in types)
-        extended = _Branch(self._of, (*holding, *literals), self._excluded)
+        extended = _Branch((*holding, *literals), self._excluded)
         if any(not extended._missing(e) for e in self._excluded):
             return None
-        return None if self._of.contradict(extended._holding) else extended
+        local = frozenset(literal for literal in extended._holding if is_local(literal[0]))
+        return None if _contradict(local) else extended
 
     def without(self, literals: Sequence[GuardLiteral]) -> _Branch | None:
         """The branch in which not all of these hold."""
         if len(literals) == 1:
             ((condition, positive),) = literals
             return self.with_all([(condition, not positive)])
-        return _Branch(self._of, self._holding, (*self._excluded, frozenset(literals)))
+        return _Branch(self._holding, (*self._excluded, frozenset(literals)))
 
 
 def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
