@@ -125,8 +125,6 @@ def walk_into(root: Node, opens: Callable[[Node], bool]) -> Iterator[Node]:
 
 def nested_operands(root: K, connectives: type | UnionType) -> list[K]:
     """The nodes of the kind of the root that nested connectives of some kinds combine, from left to right."""
-    if not isinstance(root, connectives):
-        return [root]
     found = walk_into(root, lambda current: isinstance(current, connectives))
     return [cast(K, current) for current in found if not isinstance(current, connectives)]
 
