@@ -31,8 +31,6 @@ def windows_needed(transducer: Transducer) -> list[frozenset[int]]:
     Once such a window has passed, the run cannot lead to a match.
     """
     windows = frozenset(r for r, kept in enumerate(transducer.registers) if kept.window is not None)
-    if not windows:
-        return [windows] * transducer.states
 
     def before(t: Transition, after: frozenset[int]) -> frozenset[int]:
         asked = {a.start.register for a in t.atoms if isinstance(a, InWindow)}
