@@ -144,11 +144,8 @@ class FollowedRuns:
         key = (t.test, t.atoms, len(plain), tuple(numbers))
         if key not in self._known:
             # Many sets of runs have the same cases.
-            guards = [self._guard(k, place < len(plain)) for place, k in enumerate(numbers)]
-            self._known[key] = [
-                Case(case.literals, frozenset(numbers[k] for k in case.held))
-                for case in event_cases([*conjuncts(t.test), *t.atoms], guards)
-            ]
+            guards = {k: self._guard(k, k in plain) for k in numbers}
+            self._known[key] = list(event_cases([*conjuncts(t.test), *t.atoms], guards))
         self._work += len(self._known[key])
         if self._work > limits.RUN_SET_WORK:
             raise UnsupportedQueryError(

@@ -191,10 +191,10 @@ class _Determinization:
         undeniable = [c for c in required if self._asks_all_rows(c)]
         if any(self._asks_all_rows(c) and c not in undeniable for candidate in candidates for c in candidate.guard):
             raise _UnboundedError
-        guards = [
-            tuple(two_valued(c) for c in candidate.guard if not ends(c) and c not in undeniable)
-            for candidate in candidates
-        ]
+        guards = {
+            k: tuple(two_valued(c) for c in candidate.guard if not ends(c) and c not in undeniable)
+            for k, candidate in enumerate(candidates)
+        }
         for case in event_cases([c for c in required if not ends(c) and c not in undeniable], guards):
             self._cases += 1
             if self._cases > limits.OUTPUT_CASES:

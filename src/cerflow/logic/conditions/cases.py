@@ -6,7 +6,7 @@ none was found. Cases are found by a decision tree that tests only what is still
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -126,14 +126,14 @@ def _broken(literals: frozenset[GuardLiteral]) -> Condition:
     return Not(Satisfied(conjunction(sorted(map(_written, literals), key=repr))))
 
 
-def event_cases(required: Iterable[Condition], guards: Sequence[tuple[GuardLiteral, ...]]) -> Iterator[Case]:
+def event_cases(required: Iterable[Condition], guards: Mapping[int, tuple[GuardLiteral, ...]]) -> Iterator[Case]:
     """All cases in which the required conditions hold, with the guards that hold in each.
 
     The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
     """
     needed = tuple(map(two_valued, required))
     # Many guards are the same.
-    places = gathered((guard, k) for k, guard in enumerate(guards))
+    places = gathered((guard, k) for k, guard in guards.items())
     asked = list(places)
     missing = _Branch().open(needed)
     root = None if missing is None else _Branch().with_all(missing)
