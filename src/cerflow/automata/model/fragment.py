@@ -91,8 +91,6 @@ class Fragment:
         """The same runs, with no transition into an initial state except loops that change nothing; trimmed."""
         fragment = self.trimmed()
         entered = {t.target for t in fragment.transitions if not t.stays} & fragment.initial
-        if not entered:
-            return fragment
         copies = {q: fragment.states + k for k, q in enumerate(sorted(entered))}
         again = (t for t in fragment.transitions if t.source in copies)
         more = [t.moved(copies[t.source], copies[t.source] if t.stays else t.target) for t in again]
