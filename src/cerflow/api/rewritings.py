@@ -33,7 +33,7 @@ from cerflow.theory.rewriting.first_order.properties import (
     is_locally_parametrized,
     safe_form,
 )
-from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order, second_order_to_first_order
+from cerflow.theory.rewriting.first_order.reading import first_order_to_second_order, second_order_to_first_order
 from cerflow.theory.rewriting.first_order.waiting import lp_normal_form
 from cerflow.theory.rewriting.labels import push_down_labels, push_down_renames
 from cerflow.theory.rewriting.sequences import eliminate_strict_iteration, sequences_to_strict, strict_to_sequences

@@ -8,7 +8,7 @@ from cerflow.base.errors import QueryError, UnsupportedQueryError
 from cerflow.language.parser import parse_formula
 from cerflow.logic.analysis.first_order import check_first_order, is_safe, is_well_formed, variables
 from cerflow.logic.analysis.scopes import resolve
-from cerflow.theory.rewriting.first_order.second_order import first_order_to_second_order, second_order_to_first_order
+from cerflow.theory.rewriting.first_order.reading import first_order_to_second_order, second_order_to_first_order
 from support.generators.conditions import Fragment
 from support.generators.first_order import first_order_formulas, is_unary, related_formulas, small_streams
 from support.generators.queries import formulas, stream_of, streams
