@@ -19,9 +19,8 @@ from cerflow.language.node import walk
 from cerflow.language.parser import parse_formula
 from cerflow.logic.rewriting.rebuild import transformed
 from cerflow.theory.deciding.equivalence import find_difference, shortest_match
-from cerflow.theory.deciding.event_spaces import event_spaces_of
 from cerflow.theory.deciding.minterms import EventMinterms
-from cerflow.theory.deciding.witnesses import Budget
+from cerflow.theory.deciding.witnesses import Budget, event_spaces_of
 from cerflow.theory.semantics.formulas import Denotation
 from support.generators.queries import Fragment, formulas, stream_of, streams
 from support.runners import examples

@@ -13,9 +13,8 @@ from cerflow.base.schema import Schema, ValueKind
 from cerflow.language.condition import Not
 from cerflow.language.parser import parse_condition
 from cerflow.logic.conditions.guards import Satisfied, TypeTest, bare, without_brackets
-from cerflow.theory.deciding.event_spaces import event_spaces_of
 from cerflow.theory.deciding.minterms import EventMinterms
-from cerflow.theory.deciding.witnesses import Budget
+from cerflow.theory.deciding.witnesses import Budget, event_spaces_of
 from cerflow.theory.semantics.conditions import value_of
 from support.generators.conditions import STRINGS, TYPES, conditions
 from support.runners import examples

@@ -14,8 +14,7 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.base.events import Stream
 from cerflow.base.schema import Schema
 from cerflow.language.parser import parse_formula
-from cerflow.theory.deciding.event_spaces import event_spaces_of
-from cerflow.theory.deciding.witnesses import Budget
+from cerflow.theory.deciding.witnesses import Budget, event_spaces_of
 from cerflow.theory.semantics.formulas import Denotation
 from support.runners import examples
 

@@ -20,10 +20,9 @@ from cerflow.base.schema import Schema
 from cerflow.language.formula import Formula, NotFollowedBy
 from cerflow.language.node import Node, walk
 from cerflow.language.printer import show
-from cerflow.theory.deciding.event_spaces import event_spaces_of
 from cerflow.theory.deciding.finite_memory import Configuration, FiniteMemory, Labels, Subset, UnboundedMemoryError
 from cerflow.theory.deciding.minterms import EventMinterm, EventMinterms
-from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, witness_of
+from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, event_spaces_of, witness_of
 
 
 class _PathStep(NamedTuple):

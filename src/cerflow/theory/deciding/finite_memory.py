@@ -23,9 +23,8 @@ from cerflow.language.node import N, Node, fold, transform, walk, with_children
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, normal, not_true
 from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
-from cerflow.theory.deciding.event_spaces import event_spaces_of, expressions_of
 from cerflow.theory.deciding.minterms import EventMinterms
-from cerflow.theory.deciding.witnesses import Budget
+from cerflow.theory.deciding.witnesses import Budget, event_spaces_of, expressions_of
 
 Labels = frozenset[str]
 #: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago

@@ -35,8 +35,7 @@ from cerflow.logic.conditions.connectives import TRUE, atomic_conditions, normal
 from cerflow.logic.conditions.evaluate import value_on
 from cerflow.logic.conditions.guards import StreamTest, TypeTest
 from cerflow.theory.deciding import samples
-from cerflow.theory.deciding.event_spaces import EventSpace
-from cerflow.theory.deciding.witnesses import Budget
+from cerflow.theory.deciding.witnesses import Budget, EventSpace
 
 #: Values of attributes, by column.
 _Values = Mapping[str, Value]

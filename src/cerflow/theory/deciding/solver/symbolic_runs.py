@@ -28,12 +28,11 @@ from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import walk
 from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.conditions.guards import InWindow, Measure, Shown
-from cerflow.theory.deciding.event_spaces import expressions_of
 from cerflow.theory.deciding.finite_memory import Labels
 from cerflow.theory.deciding.samples import floats, fresh_word, integers, place_of, strings_between
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
 from cerflow.theory.deciding.solver.symbolic_values import NULL, YES, SymbolicEvent, SymbolicValues, Term, ValueSort
-from cerflow.theory.deciding.witnesses import Budget
+from cerflow.theory.deciding.witnesses import Budget, expressions_of
 
 #: Where the window of a whole complex event begins.
 _FIRST: Any = Shown("the first event")

@@ -28,8 +28,8 @@ from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import Node, walk
 from cerflow.logic.conditions.guards import StreamTest, TypeTest
 from cerflow.logic.conditions.register_values import WORD, Joined, Word
-from cerflow.theory.deciding.event_spaces import EventSpace
 from cerflow.theory.deciding.samples import MOMENT_LIMITS, first_integer, moment_unit, place_of, whole_limits
+from cerflow.theory.deciding.witnesses import EventSpace
 
 #: Between two texts of a query there are at least this many others, unless one is the other with a few zeros after it.
 TEXTS_BETWEEN = 1 << 40

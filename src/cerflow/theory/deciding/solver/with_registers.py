@@ -21,11 +21,10 @@ from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import reached
-from cerflow.theory.deciding.event_spaces import EventSpace, expressions_of
 from cerflow.theory.deciding.solver import symbolic_runs as s
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions, template
 from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues, ValueSort, variables_of
-from cerflow.theory.deciding.witnesses import Answer, Budget, Replay, witness_of
+from cerflow.theory.deciding.witnesses import Answer, Budget, EventSpace, Replay, expressions_of, witness_of
 
 #: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
 _Shape = tuple[int, bool]

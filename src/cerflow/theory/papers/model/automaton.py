@@ -312,7 +312,7 @@ class Automaton:
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """The automaton as SVG; ``theme`` and errors are those of `cerflow.Query.to_svg`."""
-        from cerflow.theory.papers.model.pictures import to_svg  # it knows every kind of automaton
+        from cerflow.theory.papers.model.models import to_svg  # it knows every kind of automaton
 
         return to_svg(self, theme=theme)
 

@@ -1,9 +1,13 @@
-"""The four models, as notations of the one automaton that check what each allows, and who is defined for which.
+"""The four models: notations of the one automaton that check what each allows, their constructions, and their pictures.
 
 `ComplexEventAutomaton` (CEA; P1 §6) marks events, `UnaryComplexEventAutomaton` (UCEA; P2 §5.1) labels them. Both have
 several start states, and conditions on the current event alone. An accepting run of a CEA has marked the last event it
 read (so nothing depends on the future), a run of a UCEA need not. `RegisterMatchAutomaton` (RMA; 003 §4, Definitions 4
 and 5) and `SymbolicRegisterTransducer` (SRT; 004 Definition 21) have registers.
+
+Pictures are in the notation of the papers. Edges of a transducer read ``φ ↑ o ↓ W`` (004), of a register match
+automaton ``f / rs / R / o`` (003). Outputs are • and ⊗; labels other than the one of ``MARK`` follow the •. Edges of a
+complex event automaton read ``P | •`` or ``P | ◦`` (P1), with sets of labels ``P | {A, B}`` (P2).
 """
 
 from __future__ import annotations
@@ -14,9 +18,17 @@ from functools import wraps
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from cerflow.base.errors import expect
-from cerflow.language.automaton import HEAD, Model, State, rename_registers, sorted_states
-from cerflow.language.condition import Condition
+from cerflow.language.automaton import HEAD, Model, State, rename_registers, show_state, sorted_states
+from cerflow.language.condition import Condition, Not
+from cerflow.language.node import Node, transform
+from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import TRUE
+from cerflow.logic.conditions.guards import Satisfied, Shown
+from cerflow.look.pictures.diagram import Arrow, Diagram, Line, Piece, Vertex, plain
+from cerflow.look.pictures.diagram import to_dot as dot_of
+from cerflow.look.pictures.diagram import to_mermaid as mermaid_of
+from cerflow.look.pictures.diagram_svg import to_svg as svg_of
+from cerflow.look.pictures.svg import Theme
 from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import register_selection
@@ -271,3 +283,67 @@ def _read_as_rma(value: Any) -> Any:
 
 def _name(model: type[Automaton]) -> str:
     return f"{'an' if model in (RMA, SRT) else 'a'} {model.model}"
+
+
+def show_edge(t: TransitionLike) -> str:
+    """The text on the edge of a transition: ``φ ↑ o ↓ W``, ``f / rs / R / o``, ``P | m``, ``P | L``, or ε."""
+    return plain(_pieces(t))
+
+
+def automaton_diagram(automaton: Automaton) -> Diagram:
+    """The automaton as a diagram; start states have an arrow from nowhere, final ones two circles."""
+    number = {state: k for k, state in enumerate(sorted_states(automaton.states))}
+    return Diagram(
+        "automaton",
+        "s",
+        [Vertex(show_state(state), state in automaton.starts, state in automaton.finals) for state in number],
+        [Arrow(number[t.source], number[t.target], (_pieces(t),), bool(t.output)) for t in automaton.transitions],
+    )
+
+
+def to_dot(automaton: Automaton) -> str:
+    """The automaton in the language of Graphviz: start states have an arrow from nowhere, final ones two circles."""
+    return dot_of(automaton_diagram(automaton))
+
+
+def to_mermaid(automaton: Automaton) -> str:
+    """The automaton as a Mermaid flow chart, which Markdown viewers draw; as in `to_dot`."""
+    return mermaid_of(automaton_diagram(automaton))
+
+
+def to_svg(automaton: Automaton, *, theme: Theme = "auto") -> str:
+    """The automaton as SVG; see `cerflow.Query.to_svg` for ``theme`` and errors."""
+    return svg_of(automaton_diagram(automaton), title=str(automaton), theme=theme)
+
+
+def _pieces(t: TransitionLike) -> Line:
+    if t.condition is None:
+        return (Piece("ε"),)
+    if isinstance(t, ComplexEventTransition | UnaryComplexEventTransition):
+        output = _set(t.output) if isinstance(t, UnaryComplexEventTransition) else "•" if t.marks else "◦"
+        return Piece(_condition(t.condition)), Piece(" | "), Piece(output, "labels")
+    output = "⊗" if t.output == SKIPPED else "•" if t.output == MARKED else f"• {', '.join(sorted(t.output))}"
+    if isinstance(t, MatchTransition) and t.formula is not None:
+        selection = f"({', '.join(t.selection)})" if len(t.selection) > 1 else "".join(t.selection) or "~"
+        writes = Piece(f" / {_set(t.writes)}", "write")
+        return Piece(f"{_condition(t.formula)} / {selection}"), writes, Piece(" / "), Piece(output, "labels")
+    found = Piece(_condition(t.condition)), Piece(" ↑ "), Piece(output, "labels")
+    return (*found, Piece(f" ↓ {', '.join(sorted(t.writes))}", "write")) if t.writes else found
+
+
+def _condition(condition: Condition) -> str:
+    if condition == TRUE:
+        return "⊤"
+
+    def visit(current: Node) -> Node:
+        # Bottom-up: parts below a negation are already `Satisfied`.
+        match current:
+            case Not(Satisfied(inner)):
+                return Shown(f"¬({show(inner)})")
+        return current
+
+    return show(transform(condition, visit))
+
+
+def _set(names: frozenset[str]) -> str:
+    return "{" + ", ".join(sorted(names)) + "}" if names else "∅"

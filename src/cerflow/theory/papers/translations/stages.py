@@ -19,8 +19,7 @@ from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.pictures.targets import shown_or_told
 from cerflow.theory.papers.constructions.determinize import io_determinize, is_io_deterministic
 from cerflow.theory.papers.model.faults import AutomatonError
-from cerflow.theory.papers.model.models import CEA
-from cerflow.theory.papers.model.pictures import show_edge
+from cerflow.theory.papers.model.models import CEA, show_edge
 from cerflow.theory.papers.model.runs import reached_states, reported_matches
 from cerflow.theory.papers.translations.conversions import compile_cel
 from cerflow.theory.rewriting.first_order.properties import safe_form
