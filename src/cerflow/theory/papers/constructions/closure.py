@@ -25,7 +25,7 @@ from cerflow.language.automaton import Model, State, sorted_states
 from cerflow.language.condition import Condition
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.theory.papers.constructions import determinize
-from cerflow.theory.papers.constructions.windows import check_window
+from cerflow.theory.papers.constructions.normal_forms import check_window
 from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import SKIPPED, A, Automaton, Effect, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import holds

@@ -31,8 +31,7 @@ from cerflow.logic.conditions.cases import contradicts
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts, two_valued
 from cerflow.logic.conditions.guards import Satisfied
 from cerflow.theory.deciding.witnesses import Budget
-from cerflow.theory.papers.constructions.registers import to_single_register
-from cerflow.theory.papers.constructions.windows import eliminate_epsilon, steps_allowed, unroll
+from cerflow.theory.papers.constructions import normal_forms as forms
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, A, Automaton, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import not_satisfied, register_selection
 from cerflow.theory.papers.model.faults import NotDeterministicError, NotDeterminizableError
@@ -226,8 +225,8 @@ def determinize_windowed(
     Eliminates ε-transitions, leaves one register to each transition, unrolls the automaton, and builds the subsets of
     its states; ``marking`` as in `subset_construction`.
     """
-    single = to_single_register(eliminate_epsilon(automaton))
-    return subset_construction(unroll(single, window, most=most).transducer, marking=marking, most=most)
+    single = forms.to_single_register(forms.eliminate_epsilon(automaton))
+    return subset_construction(forms.unroll(single, window, most=most).transducer, marking=marking, most=most)
 
 
 @defined_for(SRT, RMA)
@@ -271,7 +270,7 @@ def _subsets(
 
     Those are final that contain a final state; unless ``accepting``, the others.
     """
-    budget = steps_allowed(most)
+    budget = forms.steps_allowed(most)
 
     def successors(subset: frozenset[State]) -> Iterator[Successor[frozenset[State]]]:
         for condition, taken in steps_by_minterm(automaton, subset, budget, satisfiable=satisfiable):

@@ -17,8 +17,7 @@ from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import Satisfied
 from cerflow.theory.deciding.witnesses import Budget
 from cerflow.theory.papers.constructions.determinize import construct_minterms, is_deterministic, is_io_deterministic
-from cerflow.theory.papers.constructions.registers import without_idle_writes
-from cerflow.theory.papers.constructions.windows import steps_allowed
+from cerflow.theory.papers.constructions.normal_forms import steps_allowed, without_idle_writes
 from cerflow.theory.papers.model.automaton import Automaton, TransitionLike
 from cerflow.theory.papers.model.conditions import not_satisfied
 from cerflow.theory.papers.model.faults import NotDeterministicError

@@ -36,7 +36,7 @@ from cerflow.theory.deciding.equivalence import answer_for
 from cerflow.theory.deciding.witnesses import Answer, Budget, Witness
 from cerflow.theory.from_automata import matches_of_star_runs
 from cerflow.theory.papers.constructions.determinize import steps_by_minterm
-from cerflow.theory.papers.constructions.windows import steps_allowed
+from cerflow.theory.papers.constructions.normal_forms import steps_allowed
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, Effect, Successor, fresh_names
 from cerflow.theory.papers.model.conditions import as_condition
 from cerflow.theory.papers.model.faults import LabelSetError

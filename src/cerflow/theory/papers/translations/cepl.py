@@ -26,9 +26,8 @@ from cerflow.logic.analysis.scopes import labels_of, resolve
 from cerflow.logic.conditions.connectives import TRUE, conjunction, conjuncts
 from cerflow.logic.conditions.guards import event_test, without_brackets
 from cerflow.theory.papers.constructions.closure import with_start_loop
+from cerflow.theory.papers.constructions.normal_forms import eliminate_epsilon, on_every_trail, unroll
 from cerflow.theory.papers.constructions.operators import anchor
-from cerflow.theory.papers.constructions.registers import on_every_trail
-from cerflow.theory.papers.constructions.windows import eliminate_epsilon, unroll
 from cerflow.theory.papers.model.conditions import register_selection
 from cerflow.theory.papers.model.models import RMA, MatchTransition
 

@@ -33,8 +33,7 @@ from cerflow.logic.conditions.connectives import conjunction, conjuncts
 from cerflow.logic.conditions.guards import Stored, TypeTest, is_local, substitute
 from cerflow.theory.deciding.finite_memory import UnboundedMemoryError, determinize
 from cerflow.theory.from_automata import compile_star, formula_of, star_formula_of
-from cerflow.theory.papers.constructions.registers import is_register_safe
-from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_window
+from cerflow.theory.papers.constructions.normal_forms import eliminate_epsilon, is_register_safe, restrict_to_window
 from cerflow.theory.papers.model.automaton import MARKED, Automaton, TransitionLike
 from cerflow.theory.papers.model.faults import AutomatonError, NotMemorylessError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, MatchTransition, defined_for

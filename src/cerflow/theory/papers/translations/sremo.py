@@ -18,10 +18,9 @@ from cerflow.language.node import fold_only, walk
 from cerflow.logic.analysis.checks import doubtful_read, refuse_aggregates, refuse_doubtful_reads
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.strategies import expand
+from cerflow.theory.papers.constructions import normal_forms as forms
 from cerflow.theory.papers.constructions.closure import Schemas, SingleEnded, product
 from cerflow.theory.papers.constructions.determinize import complement, unchecked_subsets
-from cerflow.theory.papers.constructions.registers import events_remembered, in_turn, without_idle_writes
-from cerflow.theory.papers.constructions.windows import eliminate_epsilon, restrict_to_extent, restrict_to_window
 from cerflow.theory.papers.model.automaton import SKIPPED, Effect, TransitionLike, fresh_names
 from cerflow.theory.papers.model.models import SRT
 
@@ -84,15 +83,16 @@ class _SremoCompiler:
             case r.Intersection():
                 return schemas.embedded(self._intersection(*map(self._alone, below)))
             case r.Windowed(window=CountWindow(events)):
-                return schemas.embedded(restrict_to_window(self._alone(below[0]), events))
-            case r.Windowed():
-                return schemas.embedded(restrict_to_extent(self._alone(below[0]), current.window, next(self._names)))
+                return schemas.embedded(forms.restrict_to_window(self._alone(below[0]), events))
+            case r.Windowed(window=window):
+                extent = forms.restrict_to_extent(self._alone(below[0]), window, next(self._names))
+                return schemas.embedded(extent)
             case r.Complement():
                 return schemas.embedded(self._complement(current, self._alone(below[0])))
         raise TypeError(f"{type(current).__name__} is not an expression")
 
     def _alone(self, part: SingleEnded) -> SRT:
-        return eliminate_epsilon(part.automaton(SRT, self._registers)).trimmed()
+        return forms.eliminate_epsilon(part.automaton(SRT, self._registers)).trimmed()
 
     def _intersection(self, left: SRT, right: SRT) -> SRT:
         """The product, in which no side writes what the other one uses."""
@@ -118,8 +118,8 @@ class _SremoCompiler:
         All runs of the operand have read the same events. So those that remember an event keep it in one register,
         which is chosen by the event's number modulo the number of events over which one is remembered.
         """
-        needed = without_idle_writes(operand.renumbered().without_output()).trimmed()
-        kept = events_remembered(needed)
+        needed = forms.without_idle_writes(operand.renumbered().without_output()).trimmed()
+        kept = forms.events_remembered(needed)
         if kept is None:
             # The expansion of next(…) by `expand` has no place in the text.
             which = "is read in between by e{…}" if current.span is not None else "the operands of next(…) read"
@@ -130,4 +130,4 @@ class _SremoCompiler:
                 hint=f"Bound what {which}: [TRUE]? . [TRUE]? instead of [TRUE]*.",
             )
         slots = [next(self._names) for _ in range(kept)]
-        return complement(unchecked_subsets(in_turn(needed, slots), most=self._most))
+        return complement(unchecked_subsets(forms.in_turn(needed, slots), most=self._most))
