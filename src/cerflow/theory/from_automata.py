@@ -94,7 +94,7 @@ class Descriptions:
             self.projected = True
             if name in self.kept:
                 event = f.Rename(event, name, self._hidden)
-        return _labelled(event, rest)
+        return reduce(f.As, rest, event)
 
     def _of_other_types(self, t: Transition, condition: c.Condition) -> f.Formula:
         named = sorted({n.type for n in _type_tests(t)})
@@ -121,7 +121,7 @@ class Descriptions:
                 event = f.Rename(event, name, self._hidden)
             if not labels and condition != c.Constant(True):
                 labels = [self._hidden]
-        event = _labelled(event, labels)
+        event = reduce(f.As, labels, event)
         return _filtered(event, labels[0], condition) if labels else event
 
 
@@ -146,12 +146,6 @@ def _held(t: Transition, name: str | None) -> tuple[str | None, dict[guards.Type
     (stream,) = streams
     held[guards.TypeTest(name, stream)] = True
     return stream, held
-
-
-def _labelled(event: f.Formula, labels: Collection[str]) -> f.Formula:
-    for label in labels:
-        event = f.As(event, label)
-    return event
 
 
 def _filtered(event: f.Formula, label: str, condition: c.Condition) -> f.Formula:
@@ -244,23 +238,13 @@ def star_automaton(transducer: Transducer) -> Transducer:
 def _formula(transducer: Transducer, types: Collection[str] | None, waiting: Collection[int]) -> f.Formula:
     """The formula of the runs; in the ``waiting`` states they pass over any events."""
     reads = Descriptions(transducer, types)
-    edges: dict[tuple[int, int], Paths] = {}
-
-    def add(t: Transition, target: int) -> None:
-        formula = reads.of(t)
-        paths = Paths() if formula is None else Paths.of(formula)
-        edges[t.source, target] = edges.get((t.source, target), Paths()).or_(paths)
-
-    for t in transducer.transitions:
-        if not t.skips:
-            add(t, t.target)
-    for state in transducer.initial:
-        edges[_ANYWHERE if state in waiting else _AT_ONCE, state] = Paths(empty=True)
+    edges = [(t.source, t.target, Paths.of(reads.of(t))) for t in transducer.transitions if not t.skips]
+    edges += [(_ANYWHERE if q in waiting else _AT_ONCE, q, Paths(empty=True)) for q in transducer.initial]
     for state in transducer.final:
-        edges[state, _END] = Paths(empty=True)
+        edges.append((state, _END, Paths(empty=True)))
         if state in transducer.skipping:
             # Events read after the last event of the match are left out.
-            add(Transition(state, state), _END)
+            edges.append((state, _END, Paths.of(reads.of(Transition(state, state)))))
     paths = paths_through(edges, range(transducer.states), lambda q: q not in waiting)
     found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
     at_once = paths.get((_AT_ONCE, _END), Paths()).formula

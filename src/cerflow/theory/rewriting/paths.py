@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -23,9 +23,9 @@ class Paths:
     nodes: int = 0
 
     @classmethod
-    def of(cls, formula: f.Formula) -> Paths:
-        """One formula."""
-        return cls(formula, False, size(formula))
+    def of(cls, formula: f.Formula | None) -> Paths:
+        """One formula; None has no match."""
+        return cls() if formula is None else cls(formula, False, size(formula))
 
     def or_(self, other: Paths) -> Paths:
         """Either of the two."""
@@ -58,11 +58,11 @@ class Paths:
 
 
 class _Graph(Generic[N]):
-    def __init__(self, edges: Mapping[tuple[N, N], Paths]) -> None:
+    def __init__(self, edges: Iterable[tuple[N, N, Paths]]) -> None:
         self.out: dict[N, dict[N, Paths]] = {}
         self.into: dict[N, dict[N, Paths]] = {}
-        for (source, target), paths in edges.items():
-            self.add(source, target, paths)
+        for edge in edges:
+            self.add(*edge)
 
     def add(self, source: N, target: N, paths: Paths) -> None:
         joined = self.out.setdefault(source, {}).get(target, Paths()).or_(paths)
@@ -92,12 +92,12 @@ class _Graph(Generic[N]):
 
 
 def paths_through(
-    edges: Mapping[tuple[N, N], Paths],
+    edges: Iterable[tuple[N, N, Paths]],
     inner: Collection[N],
     strict: Callable[[N], bool] = lambda _: False,
     span: Span | None = None,
 ) -> dict[tuple[N, N], Paths]:
-    """The readings between the other nodes, on paths through the ``inner`` ones.
+    """The readings between the other nodes, on paths through the ``inner`` ones; of several edges any may be taken.
 
     ``strict`` says of an inner node that what comes into it and what goes out are joined by ``:`` rather than ``;``.
     Nodes are taken out one by one, in the order that keeps formulas small. Raises `UnsupportedQueryError` if they
@@ -112,8 +112,8 @@ def paths_through(
         again = loop.repeated(strict(node))
         new = [(p, q, _through(x, again, y, strict(node))) for p, x in into.items() for q, y in out.items()]
         check_tree_size(sum(paths.nodes for _, _, paths in new) if len(new) > 1 else 0, span)
-        for source, target, paths in new:
-            graph.add(source, target, paths)
+        for edge in new:
+            graph.add(*edge)
         for changed in {*into, *out} & weights.keys():
             weights[changed] = graph.weight(changed)
     return {(p, q): paths for p, targets in graph.out.items() for q, paths in targets.items()}

@@ -1,19 +1,28 @@
-"""``:`` and ``:+`` by STRICT, and STRICT by these (P2 Theorem 6.5, Propositions 6.3 and 6.4, Appendices C.2 to C.4)."""
+"""``:`` and ``:+`` by STRICT, and STRICT by these (P2 Theorem 6.5, Propositions 6.3 and 6.4, Appendices C.2 to C.4).
+
+For that formulas are taken apart at their first or last block of adjacent events (Appendix C.4.1). A formula is the OR
+of its *pieces*: a block whose events are adjacent, and steps that put the rest of the formula around it, the innermost
+first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 
-from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.node import Node, walk
-from cerflow.logic.analysis.scopes import handed_down, occurrences, resolve
-from cerflow.logic.rewriting.rebuild import FreshNames, transformed
-from cerflow.theory.rewriting.ends import adjacent, joined_strictly, pieces
+from cerflow.language.condition import And, Condition, Or
+from cerflow.language.node import Node, walk, with_children
+from cerflow.language.printer import show
+from cerflow.logic.analysis.scopes import condition_labels, handed_down, labels_of, occurrences, resolve
+from cerflow.logic.conditions.connectives import clauses
+from cerflow.logic.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, size, transformed
 from cerflow.theory.rewriting.filters import push_down_filters
-from cerflow.theory.rewriting.labels import outer_labels, push_down_labels
+from cerflow.theory.rewriting.labels import outer_labels, push_down_labels, with_labels_replaced
 from cerflow.theory.rewriting.paths import Paths, paths_through
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
@@ -69,7 +78,7 @@ def _joined_everywhere(formula: f.Formula, outer: frozenset[str]) -> f.Formula:
     def change(_: int, current: Node) -> Node:
         match current:
             case f.StrictSequence():
-                return joined_strictly(current.left, current.right, fresh, outer, current.span)
+                return _joined_strictly(current.left, current.right, fresh, outer, current.span)
             case f.StrictIteration():
                 return _iterated(current.operand)
         return current
@@ -144,25 +153,25 @@ def _iterated(formula: f.Formula) -> f.Formula:
     block, gaps = _with_and_without_gaps(formula)
     repeated = Paths() if block is None else Paths.of(block)
     some = repeated.repeated()
-    edges: dict[tuple[tuple[str, int], tuple[str, int]], Paths] = {}
+    edges: list[tuple[tuple[str, int], tuple[str, int], Paths]] = []
     inner: list[tuple[str, int]] = []
     start, end = ("start", 0), ("end", 0)
 
     def blocks(paths: Paths) -> Paths:
         assert paths.formula is not None
-        return Paths.of(adjacent(paths.formula))
+        return Paths.of(_adjacent(paths.formula))
 
     for k, ((first, last), middle) in enumerate(gaps.items()):
         inner += [("in", k), ("out", k)]
-        edges[start, ("in", k)] = blocks(some.then(Paths.of(first)))
-        edges[("in", k), ("out", k)] = middle
-        edges[("out", k), end] = blocks(Paths.of(last).then(some))
+        edges.append((start, ("in", k), blocks(some.then(Paths.of(first)))))
+        edges.append((("in", k), ("out", k), middle))
+        edges.append((("out", k), end, blocks(Paths.of(last).then(some))))
         for n, (following, _) in enumerate(gaps):
             between = Paths.of(last).then(some).then(Paths.of(following))
-            edges[("out", k), ("in", n)] = blocks(between)
+            edges.append((("out", k), ("in", n), blocks(between)))
     paths = paths_through(edges, inner, span=formula.span).get((start, end), Paths())
     if some.formula is not None:
-        paths = Paths.of(adjacent(some.formula)).or_(paths)
+        paths = Paths.of(_adjacent(some.formula)).or_(paths)
     found = paths.formula
     assert found is not None
     return found
@@ -174,9 +183,9 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]
     gaps: _Gaps = {}
 
     def gap(left: f.Formula, middle: Paths, right: f.Formula) -> None:
-        for begin in pieces(left, first=True):
-            for end in pieces(right, first=False):
-                paths = _optional(begin.rest()).then(middle).then(_optional(end.rest()))
+        for begin in _pieces(left, first=True):
+            for end in _pieces(right, first=False):
+                paths = begin.rest().then(middle).then(end.rest())
                 gaps[begin.block, end.block] = gaps.get((begin.block, end.block), Paths()).or_(paths)
 
     pending = [formula]
@@ -192,12 +201,8 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]
                 gap(current.operand, Paths.of(current).or_(Paths(empty=True)), current.operand)
             case _:
                 # One event, or STRICT.
-                blocks += [piece.block for piece in pieces(current, first=True)]
+                blocks += [piece.block for piece in _pieces(current, first=True)]
     return reduce(f.Disjunction, blocks) if blocks else None, gaps
-
-
-def _optional(rest: f.Formula | None) -> Paths:
-    return Paths(empty=True) if rest is None else Paths.of(rest)
 
 
 @of_formula
@@ -236,3 +241,159 @@ def strict_to_sequences(formula: f.Formula) -> f.Formula:
         return current
 
     return transformed(formula, change)
+
+
+@dataclass(frozen=True)
+class _Around:
+    """An operator around a piece, which takes the place of one of its operands."""
+
+    operator: f.Sequence | f.Filter | f.Rename | f.Start
+    place: int = 0
+
+    def around(self, inner: f.Formula) -> f.Formula:
+        if isinstance(self.operator, f.Filter):
+            condition, labels = self.operator.condition, labels_of(inner)
+            # A piece of the filtered formula need not give the labels that the formula gives.
+            own = labels_of(self.operator.operand).assigned.intersection(condition_labels(condition))
+            missing = frozenset() if labels.wildcard else own - labels.assigned
+            left = _without_labels(condition, missing) if missing else condition
+            return inner if left is None else f.Filter(inner, left)
+        before, after = self.operator.children[: self.place], self.operator.children[self.place + 1 :]
+        return with_children(self.operator, (*before, inner, *after))
+
+
+def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
+    """The condition where no event has some labels: atoms on them hold; None if nothing is left of it."""
+    kept: list[Condition] = []
+    for clause in clauses(condition):
+        idle = [atom for atom in clause if missing.intersection(condition_labels(atom))]
+        if any(map(mentions_set, idle)):
+            raise UnsupportedQueryError(
+                f"{show(condition)} reads a set of events that a branch of OR next to ':' does not have",
+                span=condition.span,
+                hint="Put the condition on the branch of OR that has them.",
+            )
+        if not idle:
+            kept.append(reduce(Or, clause))
+    return reduce(And, kept) if kept else None
+
+
+@dataclass(frozen=True)
+class _BlockEnd:
+    """A block of adjacent events, and the steps around it."""
+
+    block: f.Formula
+    steps: tuple[_Around, ...] = ()
+
+    def __call__(self, inner: f.Formula) -> f.Formula:
+        """The piece with something else instead of its block."""
+        return reduce(lambda found, step: step.around(found), self.steps, inner)
+
+    def rest(self) -> Paths:
+        """What stands before or after the block, perhaps nothing; not inside START, FILTER or a renaming."""
+        found: f.Formula | None = None
+        for step in self.steps:
+            assert isinstance(step.operator, f.Sequence)
+            found = (step.operator.right, step.operator.left)[step.place] if found is None else step.around(found)
+        return Paths(empty=True) if found is None else Paths.of(found)
+
+    def names(self) -> set[str]:
+        """The labels that would get another meaning in a formula that replaces the block."""
+        operators = [step.operator for step in self.steps]
+        read = (condition_labels(one.condition) for one in operators if isinstance(one, f.Filter))
+        return {one.old for one in operators if isinstance(one, f.Rename)}.union(*read)
+
+
+def _adjacent(*blocks: f.Formula) -> f.Formula:
+    """The blocks next to each other, one after the other."""
+    whole = reduce(f.Sequence, blocks)
+    return whole if _is_event(whole) else f.Selection(f.Strategy.STRICT, whole)
+
+
+def _is_event(formula: f.Formula) -> bool:
+    while isinstance(formula, f.As | f.Rename | f.Filter):
+        formula = formula.operand
+    return isinstance(formula, f.SingleEvent)
+
+
+def _pieces(formula: f.Formula, *, first: bool) -> list[_BlockEnd]:
+    """The pieces of a formula without ``:`` and ``:+`` by its first or its last block.
+
+    Raises `UnsupportedQueryError` for operators that cannot be taken apart.
+    """
+    # Blocks with the same steps around them are one; the steps around a choice are the same for all of its branches.
+    blocks: dict[int, tuple[tuple[_Around, ...], list[f.Formula]]] = {}
+    pending: list[tuple[f.Formula, tuple[_Around, ...]]] = [(formula, ())]
+    while pending:
+        current, steps = pending.pop()
+        if _is_event(current):
+            blocks.setdefault(id(steps), (steps, []))[1].append(current)
+            continue
+        match current:
+            case f.Selection(strategy=f.Strategy.STRICT):
+                blocks.setdefault(id(steps), (steps, []))[1].append(current.operand)
+            case f.Disjunction():
+                pending += [(current.right, steps), (current.left, steps)]
+            case f.Sequence():
+                end = current.left if first else current.right
+                pending.append((end, (_Around(current, 0 if first else 1), *steps)))
+            case f.Iteration():
+                more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
+                pending += [(current.operand, (_Around(more, 0 if first else 1), *steps)), (current.operand, steps)]
+            case f.Rename() | f.Filter():
+                pending.append((current.operand, (_Around(current), *steps)))
+            case f.Start():
+                # After ``:`` everything starts where it begins.
+                pending.append((current.operand, steps if first else (_Around(current), *steps)))
+            case _:
+                place = "first" if first else "last"
+                name = current.strategy if isinstance(current, f.Selection) else type(current).__name__
+                raise UnsupportedQueryError(
+                    f"{name} is next to ':', and cannot be taken apart at its {place} event",
+                    span=current.span or formula.span,
+                    hint="Event types, FILTER, OR, ;, +, START and STRICT can.",
+                )
+    found = []
+    for steps, alike in blocks.values():
+        # Conditions and renamings next to the block read it alone.
+        own = list(takewhile(lambda step: isinstance(step.operator, f.Filter | f.Rename), steps))
+        block = reduce(lambda inner, step: step.around(inner), own, reduce(f.Disjunction, alike))
+        found.append(_BlockEnd(block, steps[len(own) :]))
+    return found
+
+
+def _joined_strictly(
+    left: f.Formula, right: f.Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None
+) -> f.Formula:
+    """``left : right`` with STRICT instead of ``:``, for operands without ``:`` and ``:+``.
+
+    ``fresh`` gives names that are new to the whole formula; ``outer`` are labels that some condition of it reads
+    although they are bound outside of what it filters.
+    """
+    back: dict[str, str] = {}
+
+    def apart(formula: f.Formula, others: Sequence[_BlockEnd]) -> f.Formula:
+        names = set[str]().union(*(piece.names() for piece in others))
+        if not names:
+            return formula
+        labels = labels_of(formula)
+        conflicts = sorted(names if labels.wildcard else names & labels.assigned)
+        refused = outer.intersection(conflicts)
+        if refused:
+            raise UnsupportedQueryError(
+                f"label '{min(refused)}' is read outside of the formula that binds it, and given on both sides of ':'",
+                span=span,
+                hint="Give the labels different names.",
+            )
+        own = {name: fresh.like(name) for name in conflicts}
+        back.update({new: name for name, new in own.items()})
+        return with_labels_replaced(formula, own)
+
+    first = _pieces(apart(right, _pieces(left, first=False)), first=True)
+    last = _pieces(apart(left, first), first=False)
+    if len(last) * len(first) > 1:
+        check_tree_size(len(last) * len(first) * (size(left) + size(right)), span)
+    found = reduce(f.Disjunction, (e(b(_adjacent(e.block, b.block))) for e in last for b in first))
+    for new, name in back.items():
+        found = f.Rename(found, new, name)
+    return found
