@@ -214,11 +214,8 @@ def event_spaces_of(roots: Iterable[Node], schema: Schema | None = None) -> list
 def _choices(groups: Sequence[str], choices: Sequence[Sequence[ValueKind]]) -> Iterable[tuple[ValueKind, ...]]:
     """One kind for each attribute; those that are compared with one another are moments or strings together."""
     for chosen in product(*choices):
-        textual: dict[str, ValueKind] = {}
-        if all(
-            kind not in (ValueKind.STRING, ValueKind.TIMESTAMP) or textual.setdefault(group, kind) is kind
-            for group, kind in zip(groups, chosen)
-        ):
+        textual = {pair for pair in zip(groups, chosen) if pair[1] in (ValueKind.STRING, ValueKind.TIMESTAMP)}
+        if len(textual) == len({group for group, _ in textual}):
             yield chosen
 
 

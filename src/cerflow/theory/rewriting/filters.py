@@ -15,7 +15,7 @@ from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.connectives import clauses_asked
 from cerflow.logic.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
-from cerflow.theory.rewriting.labels import OnEvents, Operation, refuse_outer_labels, spread
+from cerflow.theory.rewriting.labels import Operation, refuse_outer_labels, spread
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
 
@@ -41,8 +41,7 @@ def push_down_filters(formula: Formula) -> Formula:
             case As() | Rename():
                 return (current,)
             case Filter():
-                asked = (reduce(Or, clause) for clause in clauses_asked(current.condition))
-                return [OnEvents(next(iter(condition_labels(one)), None), one) for one in asked]
+                return [reduce(Or, clause) for clause in clauses_asked(current.condition)]
         return None
 
     pushed = spread(split, moved)

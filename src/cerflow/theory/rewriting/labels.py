@@ -7,7 +7,6 @@ itself. So they can be moved down to the formulas that read one event.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from cerflow.base.errors import UnsupportedQueryError
@@ -19,17 +18,9 @@ from cerflow.logic.analysis.scopes import Labels, condition_labels, handed_down,
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_to_pass, relabelled, transformed, with_own_labels
 from cerflow.theory.rewriting.repetitions import without_repetitions
 
-
-@dataclass(frozen=True)
-class OnEvents:
-    """A condition that every event of ``label`` satisfies by itself; without a label it reads no event."""
-
-    label: str | None
-    condition: Condition
-
-
-#: What is done to each event: a label or a renaming as the operator says, or a condition.
-Operation = f.As | f.Rename | OnEvents
+#: What is done to each event: a label or a renaming as the operator says, or a condition on at most one label, which
+#: every event of that label satisfies by itself.
+Operation = f.As | f.Rename | Condition
 #: Operations that go on below a formula, the first one first.
 _Waiting = tuple[Operation, ...]
 
@@ -60,8 +51,8 @@ def spread(formula: f.Formula, moved: Callable[[f.Formula], Sequence[Operation] 
             return (*operations, *waiting)
         if isinstance(current, f.Selection) and current.strategy is not f.Strategy.STRICT:
             for operation in waiting:
-                if isinstance(operation, OnEvents):
-                    refuse_to_pass(current, place=operation.condition)
+                if isinstance(operation, Condition):
+                    refuse_to_pass(current, place=operation)
             if stops_labels(current):
                 here[index], waiting = waiting, ()
         elif stops_labels(current):
@@ -97,10 +88,11 @@ def _divided(current: f.Formula, waiting: _Waiting, inner: Labels) -> tuple[list
     outside: list[Operation] = []
     inside: list[Operation] = []
     for operation in waiting:
-        if not isinstance(operation, OnEvents):
+        if not isinstance(operation, Condition):
             outside.append(operation)
             continue
-        names: frozenset[str | None] = frozenset((operation.label,))
+        label = _label_of(operation)
+        names: frozenset[str | None] = frozenset((label,))
         everything = False
         for before in reversed(outside):
             if isinstance(before, f.As):
@@ -112,11 +104,13 @@ def _divided(current: f.Formula, waiting: _Waiting, inner: Labels) -> tuple[list
         elif isinstance(current, f.Project):
             names &= {*current.labels, None}
         for name in sorted(names, key=str, reverse=True):
-            condition = operation.condition
-            if name != operation.label and operation.label is not None and name is not None:
-                condition = relabelled(condition, {operation.label: name})
-            inside.insert(0, OnEvents(name, condition))
+            renamed = {} if label is None or name is None else {label: name}
+            inside.insert(0, relabelled(operation, renamed))
     return outside, tuple(inside)
+
+
+def _label_of(condition: Condition) -> str | None:
+    return next(iter(condition_labels(condition)), None)
 
 
 def _all_names(current: f.Formula, inner: Labels) -> frozenset[str]:
@@ -152,14 +146,15 @@ def _applied(
                     event = f.Rename(event, old, new)
                     assigned = (assigned - {old}) | {new}
                     always = (always - {old}) | {new} if old in always else always
-            case OnEvents(label, condition):
-                if label is None or label in assigned or (labels.by_type(label) and label in types):
-                    event = _filtered(event, condition)
-                elif labels.by_type(label):
+            case Condition():
+                name = _label_of(operation)
+                if name is None or name in assigned or (labels.by_type(name) and name in types):
+                    event = _filtered(event, operation)
+                elif labels.by_type(name):
                     # A type may have the name of a label; a formula around may bind that name.
-                    own = fresh.like(label)
-                    renamed = f.Filter(f.Rename(event, label, own), relabelled(condition, {label: own}))
-                    event = f.Rename(renamed, own, label)
+                    own = fresh.like(name)
+                    renamed = f.Filter(f.Rename(event, name, own), relabelled(operation, {name: own}))
+                    event = f.Rename(renamed, own, name)
     return event
 
 

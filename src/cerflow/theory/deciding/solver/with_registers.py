@@ -10,7 +10,7 @@ Spacer may give up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from threading import RLock
 from typing import Any
@@ -95,52 +95,44 @@ class _Clauses:
         variables = variables_of(clause)
         self._engine.add_rule(z3.ForAll(variables, clause) if variables else clause)
 
-    def unreachable(self) -> bool | None:
-        """Whether it is proved that the goal is unreachable; None if Spacer gives up."""
+    def unreachable(self) -> bool:
+        """Whether it is proved that the goal is unreachable; not if Spacer gives up."""
         try:
-            outcome = self._engine.query(self.goal)
+            return bool(self._engine.query(self.goal) == z3.unsat)
         except z3.Z3Exception:
-            return None
-        return None if outcome == z3.unknown else outcome == z3.unsat
+            return False
 
 
-def _contains_provably(first: s.Runs, second: s.Runs) -> bool | None:
-    """Whether every match of the first is proved to be one of the second.
-
-    None if that is not known: the second must have one run at most for the same labels.
-    """
-    event = first.conditions.values.event(z3.Int("position"), "any")
-    if not _one_run(second, event):
-        return None
-    return _proved([first, second], lambda target: target is None or not second.detects(target))
-
-
-def _one_run(runs: s.Runs, event: SymbolicEvent) -> bool:
+def _one_run(templates: _Templates, event: SymbolicEvent) -> bool:
     """Whether no two transitions with the same labels can be taken at once."""
-    templates = _Templates(runs, "other", event)
+    runs = templates.runs
     if len(runs.transducer.initial) != 1:
         return False
-    for state in range(runs.transducer.states):
-        for begun in (False, True):
-            moves = list(runs.moves(templates.configuration(state, begun), event))
-            for (labels, guard, one), (others, condition, other) in combinations(moves, 2):
-                if labels != others or one.key() == other.key():
-                    continue
-                solver = z3.Solver()
-                solver.set("rlimit", limits.SOLVER_RESOURCES)
-                if solver.check(event.domain, guard, condition) != z3.unsat:
-                    return False
+    for state, begun in product(range(runs.transducer.states), (False, True)):
+        moves = list(runs.moves(templates.configuration(state, begun), event))
+        for (labels, guard, one), (others, condition, other) in combinations(moves, 2):
+            if labels != others or one.key() == other.key():
+                continue
+            solver = z3.Solver()
+            solver.set("rlimit", limits.SOLVER_RESOURCES)
+            if solver.check(event.domain, guard, condition) != z3.unsat:
+                return False
     return True
 
 
-def _proved(both: Sequence[s.Runs], counts: Callable[[s.SymbolicConfiguration | None], bool]) -> bool | None:
-    """Whether no run of the first detects beside a configuration of the second, if there is one, that ``counts``."""
+def _proved(both: Sequence[s.Runs]) -> bool:
+    """Whether it is proved that no run of the first detects, or that every match of the first is one of the second.
+
+    That is proved only of a second that has one run at most for the same labels.
+    """
     first = both[0]
     values = first.conditions.values
     if values.floating:
-        return None
+        return False
     event = values.event(z3.Int("position"), "any")
     templates = [_Templates(runs, name, event) for runs, name in zip(both, ("own ", "other "))]
+    if not all(_one_run(second, event) for second in templates[1:]):
+        return False
     clauses = _Clauses()
     timed = any(runs.measures for runs in both)
 
@@ -154,7 +146,7 @@ def _proved(both: Sequence[s.Runs], counts: Callable[[s.SymbolicConfiguration | 
         one = templates[0].configuration(*shapes[0])
         other = None if shapes[1] is None else templates[1].configuration(*shapes[1])
         before = relation(one, other, event.position)
-        if first.detects(one) and counts(other):
+        if first.detects(one) and (other is None or not both[1].detects(other)):
             clauses.add(clauses.goal, before)
         replies = [] if other is None else list(both[1].moves(other, event))
         for labels, guard, after in first.moves(one, event):
@@ -225,9 +217,7 @@ def _answer(
     search = s.shortest_runs(runs[0], solver) if single else s.differences(runs, one_sided, solver)
 
     def proved() -> bool:
-        if single:
-            return bool(_proved(runs, lambda _: True))
-        return bool(_contains_provably(*runs) and (one_sided or _contains_provably(*runs[::-1])))
+        return _proved(runs) and (single or one_sided or _proved(runs[::-1]))
 
     doubts: dict[str, None] = {}
     length, refuted, tried = 0, False, False

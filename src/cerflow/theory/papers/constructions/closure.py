@@ -226,10 +226,7 @@ def _refuse_strict(name: str, automaton: AnyA, strict: bool) -> None:
 @defined_for(SRT, RMA)
 def streaming(automaton: RegisterA) -> RegisterA:
     """``⊤* · T``: the matches of ``T`` in S[m…k] for some m are the matches of the result in S[0…k]."""
-    schemas = Schemas()
-    anything = schemas.star(schemas.terminal(TRUE))
-    whole = schemas.concatenation(anything, schemas.embedded(automaton))
-    return whole.automaton(type(automaton), automaton.registers).renumbered()
+    return _by_schema(lambda s, own: s.concatenation(s.star(s.terminal(TRUE)), own), automaton)
 
 
 @defined_for(SRT, RMA)
