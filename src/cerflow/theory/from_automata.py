@@ -26,7 +26,7 @@ from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.connectives import asked, conjuncts, spelled_out, with_atoms
 from cerflow.logic.rewriting.rebuild import FreshNames, mentions_set
 from cerflow.theory.rewriting.filters import push_down_filters
-from cerflow.theory.rewriting.paths import Paths, paths_through
+from cerflow.theory.rewriting.regular import Paths, paths_through
 
 
 class Descriptions:

@@ -11,7 +11,7 @@ from cerflow.base import limits
 from cerflow.language.formula import Repetition
 from cerflow.language.node import walk
 from cerflow.rewritings import push_down_filters, to_transducer
-from cerflow.theory.rewriting.repetitions import without_repetitions
+from cerflow.theory.rewriting.regular import without_repetitions
 from cerflow.theory.semantics.formulas import Denotation
 from support.generators.queries import around, stream_of, streams
 from support.runners import examples

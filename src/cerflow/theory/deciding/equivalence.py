@@ -62,12 +62,10 @@ def find_difference(first: Formula, second: Formula, **asked: Unpack[ComparisonO
     return answer_for((one, other), (first, second), **asked)
 
 
-def shortest_match(
-    formula: Formula, *, schema: Schema | None = None, budget: Budget | None = None, replay: Replay | None = None
-) -> Answer:
+def shortest_match(formula: Formula, **asked: Unpack[ComparisonOptions]) -> Answer:
     """Whether a formula has a match in any stream; raises as `find_difference` does."""
     _refuse_deadlines(formula)
-    return answer_for((compile_formula(formula),), (formula,), schema=schema, budget=budget, replay=replay)
+    return answer_for((compile_formula(formula),), (formula,), **asked)
 
 
 def answer_for(transducers: Sequence[Transducer], roots: Sequence[Node], **asked: Unpack[ComparisonOptions]) -> Answer:

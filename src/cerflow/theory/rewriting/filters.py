@@ -16,7 +16,7 @@ from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, r
 from cerflow.logic.conditions.connectives import clauses_asked
 from cerflow.logic.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
 from cerflow.theory.rewriting.labels import Operation, refuse_outer_labels, spread
-from cerflow.theory.rewriting.repetitions import without_repetitions
+from cerflow.theory.rewriting.regular import without_repetitions
 
 
 @of_formula

@@ -16,7 +16,7 @@ from cerflow.language.condition import And, Condition
 from cerflow.language.node import Node, rebuild, walk, with_children
 from cerflow.logic.analysis.scopes import Labels, condition_labels, handed_down, occurrences, relation_names, resolve
 from cerflow.logic.rewriting.rebuild import FreshNames, refuse_to_pass, relabelled, transformed, with_own_labels
-from cerflow.theory.rewriting.repetitions import without_repetitions
+from cerflow.theory.rewriting.regular import without_repetitions
 
 #: What is done to each event: a label or a renaming as the operator says, or a condition on at most one label, which
 #: every event of that label satisfies by itself.

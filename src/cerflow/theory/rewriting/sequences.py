@@ -23,8 +23,7 @@ from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting.rebuild import FreshNames, check_tree_size, mentions_set, size, transformed
 from cerflow.theory.rewriting.filters import push_down_filters
 from cerflow.theory.rewriting.labels import outer_labels, push_down_labels, with_labels_replaced
-from cerflow.theory.rewriting.paths import Paths, paths_through
-from cerflow.theory.rewriting.repetitions import without_repetitions
+from cerflow.theory.rewriting.regular import Paths, paths_through, without_repetitions
 
 #: Matches with a gap: the blocks before and after it, and what is in the gap.
 _Gaps = dict[tuple[f.Formula, f.Formula], Paths]

@@ -18,7 +18,7 @@ from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.first_order import Property
 from cerflow.logic.analysis.scopes import condition_labels, occurrences, of_operands
 from cerflow.logic.conditions.connectives import clauses
-from cerflow.theory.rewriting.repetitions import without_repetitions
+from cerflow.theory.rewriting.regular import without_repetitions
 
 
 @of_formula
