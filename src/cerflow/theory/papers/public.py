@@ -91,7 +91,9 @@ from cerflow.theory.papers.model.runs import matches as matches
 from cerflow.theory.papers.model.runs import reached_states as reached_states
 from cerflow.theory.papers.model.runs import reported_matches as reported_matches
 from cerflow.theory.papers.model.runs import runs as runs
-from cerflow.theory.papers.translations.cepl import compile_cepl as compile_cepl
+from cerflow.theory.papers.translations.compile import compile_cepl as compile_cepl
+from cerflow.theory.papers.translations.compile import compile_sremo as compile_sremo
+from cerflow.theory.papers.translations.compile import registers_of as registers_of
 from cerflow.theory.papers.translations.conversions import as_complex_event_automaton as as_complex_event_automaton
 from cerflow.theory.papers.translations.conversions import as_unary_automaton as as_unary_automaton
 from cerflow.theory.papers.translations.conversions import compile_cel as compile_cel
@@ -103,8 +105,6 @@ from cerflow.theory.papers.translations.conversions import star_to_formula as st
 from cerflow.theory.papers.translations.conversions import to_engine as to_engine
 from cerflow.theory.papers.translations.conversions import to_formula as to_formula
 from cerflow.theory.papers.translations.conversions import with_marked_ends as with_marked_ends
-from cerflow.theory.papers.translations.sremo import compile_sremo as compile_sremo
-from cerflow.theory.papers.translations.sremo import registers_of as registers_of
 from cerflow.theory.papers.translations.stages import Stages as Stages
 from cerflow.theory.papers.translations.stages import stages as stages
 
