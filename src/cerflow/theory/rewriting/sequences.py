@@ -242,23 +242,8 @@ def strict_to_sequences(formula: f.Formula) -> f.Formula:
     return transformed(formula, change)
 
 
-@dataclass(frozen=True)
-class _Around:
-    """An operator around a piece, which takes the place of one of its operands."""
-
-    operator: f.Sequence | f.Filter | f.Rename | f.Start
-    place: int = 0
-
-    def around(self, inner: f.Formula) -> f.Formula:
-        if isinstance(self.operator, f.Filter):
-            condition, labels = self.operator.condition, labels_of(inner)
-            # A piece of the filtered formula need not give the labels that the formula gives.
-            own = labels_of(self.operator.operand).assigned.intersection(condition_labels(condition))
-            missing = frozenset() if labels.wildcard else own - labels.assigned
-            left = _without_labels(condition, missing) if missing else condition
-            return inner if left is None else f.Filter(inner, left)
-        before, after = self.operator.children[: self.place], self.operator.children[self.place + 1 :]
-        return with_children(self.operator, (*before, inner, *after))
+#: An operator around a piece, which takes the place of its first or its last operand.
+_Step = f.Sequence | f.Filter | f.Rename | f.Start
 
 
 def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition | None:
@@ -279,28 +264,40 @@ def _without_labels(condition: Condition, missing: frozenset[str]) -> Condition 
 
 @dataclass(frozen=True)
 class _BlockEnd:
-    """A block of adjacent events, and the steps around it."""
+    """The first or the last block of adjacent events of a formula, and the steps around it."""
 
     block: f.Formula
-    steps: tuple[_Around, ...] = ()
+    steps: tuple[_Step, ...]
+    first: bool
 
     def __call__(self, inner: f.Formula) -> f.Formula:
         """The piece with something else instead of its block."""
-        return reduce(lambda found, step: step.around(found), self.steps, inner)
+        return reduce(self._around, self.steps, inner)
+
+    def _around(self, inner: f.Formula, step: _Step) -> f.Formula:
+        if isinstance(step, f.Sequence):
+            return with_children(step, (inner, step.right) if self.first else (step.left, inner))
+        if not isinstance(step, f.Filter):
+            return with_children(step, (inner,))
+        condition, labels = step.condition, labels_of(inner)
+        # A piece of the filtered formula need not give the labels that the formula gives.
+        own = labels_of(step.operand).assigned.intersection(condition_labels(condition))
+        missing = frozenset() if labels.wildcard else own - labels.assigned
+        left = _without_labels(condition, missing) if missing else condition
+        return inner if left is None else f.Filter(inner, left)
 
     def rest(self) -> Paths:
         """What stands before or after the block, perhaps nothing; not inside START, FILTER or a renaming."""
         found: f.Formula | None = None
         for step in self.steps:
-            assert isinstance(step.operator, f.Sequence)
-            found = (step.operator.right, step.operator.left)[step.place] if found is None else step.around(found)
+            assert isinstance(step, f.Sequence)
+            found = (step.right if self.first else step.left) if found is None else self._around(found, step)
         return Paths(empty=True) if found is None else Paths.of(found)
 
     def names(self) -> set[str]:
         """The labels that would get another meaning in a formula that replaces the block."""
-        operators = [step.operator for step in self.steps]
-        read = (condition_labels(one.condition) for one in operators if isinstance(one, f.Filter))
-        return {one.old for one in operators if isinstance(one, f.Rename)}.union(*read)
+        read = (condition_labels(step.condition) for step in self.steps if isinstance(step, f.Filter))
+        return {step.old for step in self.steps if isinstance(step, f.Rename)}.union(*read)
 
 
 def _adjacent(*blocks: f.Formula) -> f.Formula:
@@ -321,8 +318,8 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[_BlockEnd]:
     Raises `UnsupportedQueryError` for operators that cannot be taken apart.
     """
     # Blocks with the same steps around them are one; the steps around a choice are the same for all of its branches.
-    blocks: dict[int, tuple[tuple[_Around, ...], list[f.Formula]]] = {}
-    pending: list[tuple[f.Formula, tuple[_Around, ...]]] = [(formula, ())]
+    blocks: dict[int, tuple[tuple[_Step, ...], list[f.Formula]]] = {}
+    pending: list[tuple[f.Formula, tuple[_Step, ...]]] = [(formula, ())]
     while pending:
         current, steps = pending.pop()
         if _is_event(current):
@@ -334,16 +331,15 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[_BlockEnd]:
             case f.Disjunction():
                 pending += [(current.right, steps), (current.left, steps)]
             case f.Sequence():
-                end = current.left if first else current.right
-                pending.append((end, (_Around(current, 0 if first else 1), *steps)))
+                pending.append((current.left if first else current.right, (current, *steps)))
             case f.Iteration():
                 more = f.Sequence(current.operand, current) if first else f.Sequence(current, current.operand)
-                pending += [(current.operand, (_Around(more, 0 if first else 1), *steps)), (current.operand, steps)]
+                pending += [(current.operand, (more, *steps)), (current.operand, steps)]
             case f.Rename() | f.Filter():
-                pending.append((current.operand, (_Around(current), *steps)))
+                pending.append((current.operand, (current, *steps)))
             case f.Start():
                 # After ``:`` everything starts where it begins.
-                pending.append((current.operand, steps if first else (_Around(current), *steps)))
+                pending.append((current.operand, steps if first else (current, *steps)))
             case _:
                 place = "first" if first else "last"
                 name = current.strategy if isinstance(current, f.Selection) else type(current).__name__
@@ -355,9 +351,9 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[_BlockEnd]:
     found = []
     for steps, alike in blocks.values():
         # Conditions and renamings next to the block read it alone.
-        own = list(takewhile(lambda step: isinstance(step.operator, f.Filter | f.Rename), steps))
-        block = reduce(lambda inner, step: step.around(inner), own, reduce(f.Disjunction, alike))
-        found.append(_BlockEnd(block, steps[len(own) :]))
+        own = tuple(takewhile(lambda step: isinstance(step, f.Filter | f.Rename), steps))
+        block = reduce(f.Disjunction, alike)
+        found.append(_BlockEnd(_BlockEnd(block, own, first)(block), steps[len(own) :], first))
     return found
 
 
