@@ -17,7 +17,7 @@ def text(*values):
 
 def read(column, use, declared=None):
     """A column of text as what it is used for."""
-    look = look_at(column, np.arange(len(column)), "t.csv", "number" if declared else use, typed=False)[0]
+    look = look_at(column, np.arange(len(column)), "t.csv", "number" if declared else use, typed=False)
     return converted(column.combine_chunks(), type_of("v", look, use, declared))
 
 
@@ -93,7 +93,7 @@ def test_what_follows_from_the_values(values, kind, expected):
 def test_what_follows_does_not_depend_on_the_cut():
     values = ["1"] * 300 + ["x"] + ["2.5"] * 300
     pieces = [text(*values[k : k + 50]) for k in range(0, len(values), 50)]
-    looks = [look_at(piece, np.arange(len(piece)), "t.csv", "other", typed=False)[0] for piece in pieces]
+    looks = [look_at(piece, np.arange(len(piece)), "t.csv", "other", typed=False) for piece in pieces]
     assert type_of("v", sum(looks, Look()), "other", None) == pa.string()
     assert type_of("v", sum(looks[:6], Look()), "other", None) == pa.int64()
     assert type_of("v", sum(looks[:6] + looks[-1:], Look()), "other", None) == pa.float64()

@@ -85,15 +85,15 @@ class Look:
         return Look(self.values + other.values, self.forms + other.forms, nested, mixed, example, padded)
 
 
-def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool) -> tuple[Look, pa.Array | None]:
-    """The forms of the values of a column, and text as numbers or times if every value plainly is one.
+def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool) -> Look:
+    """The forms of the values of a column.
 
     ``rows`` are the numbers of the values in the file; ``typed`` says that the format has types, so that what is text
     there is not taken for numbers unless somebody needs them.
     """
     values = len(column) - column.null_count
     if not values:
-        return Look(), None
+        return Look()
     array = one_array(column)
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
     found = Look(values, example=(str(array[first].as_py()), int(rows[first]), file))
@@ -101,20 +101,19 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
         names = next((names for of_type, names in _FORMS if of_type(array.type)), ())
         nested = None if names else _plain(array.type)
         counts = Counter(dict.fromkeys(names, values))
-        return replace(found, forms=counts, nested=nested, mixed=not names and nested is None), None
+        return replace(found, forms=counts, nested=nested, mixed=not names and nested is None)
     whole = Counter(text=values) if typed or use == "text" else Counter()
     if use == "text":
-        return replace(found, forms=whole), None
+        return replace(found, forms=whole)
     text = pc.drop_null(c.without_spaces(c.plain_text(array)))
-    forms, plain = _forms(text, exact=use != "other", typed=typed)
+    forms = _forms(text, exact=use != "other", typed=typed)
     padded = text.filter(pc.starts_with(text, "0")) if forms["numbers"] else text[:0]
     padded = padded.filter(pc.match_substring_regex(padded, "^0[0-9]{1,18}$"))
-    found = replace(found, forms=whole + forms, padded=padded[0].as_py() if len(padded) else None)
-    return found, plain if values == len(column) else None
+    return replace(found, forms=whole + forms, padded=padded[0].as_py() if len(padded) else None)
 
 
-def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], pa.Array | None]:
-    """The counts of a `Look` at text, and its values as numbers or times if every one is.
+def _forms(text: pa.Array, *, exact: bool, typed: bool) -> Counter[str]:
+    """The counts of a `Look` at text.
 
     Counts that are not ``exact`` may be 0 where they are not all; ``typed`` says that nobody asks for numbers then.
     """
@@ -129,15 +128,13 @@ def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], p
     # Nearly all columns of times are of one form, and of numbers plain ones.
     alike = c.times_of_one_form(text)
     if alike is not None:
-        values, form = alike
-        return Counter(times=whole, zoned=whole * form.endswith("Z"), dates=whole * (len(form) == 10)), values
+        _, form = alike
+        return Counter(times=whole, zoned=whole * form.endswith("Z"), dates=whole * (len(form) == 10))
     found: Counter[str] = Counter()
     if exact or not typed:
-        integers = c.cast_at_once(text, pa.int64())
-        if integers is not None:
-            return Counter(integers=whole, numbers=whole), integers
-        floats = c.converted(text, pa.float64()) if likely(c.FLOAT) else pa.nulls(whole)
-        found["numbers"] = whole - floats.null_count
+        if c.cast_at_once(text, pa.int64()) is not None:
+            return Counter(integers=whole, numbers=whole)
+        found["numbers"] = whole - c.converted(text, pa.float64()).null_count if likely(c.FLOAT) else 0
         if found["numbers"]:
             # A plain number has at most one point, and an integer has none.
             plain = found["numbers"] == whole and c.is_plain(text)
@@ -146,14 +143,14 @@ def _forms(text: pa.Array, *, exact: bool, typed: bool) -> tuple[Counter[str], p
                 found["integers"] = whole - c.converted(text, pa.int64()).null_count
                 found["wide"] = digits - found["integers"]
             if found["numbers"] == whole:
-                return found, floats
+                return found
     if likely(c.TIME):
         found["times"] = whole - c.converted(text, _UTC).null_count
     if found["times"]:
         found += Counter(zoned=count(c.ZONE), dates=count(c.DATE))
     if exact or not (found["numbers"] or typed):
         found["booleans"] = count(c.BOOLEAN) if likely(c.BOOLEAN) else 0
-    return found, None
+    return found
 
 
 def _plain(nested: pa.DataType) -> pa.DataType | None:

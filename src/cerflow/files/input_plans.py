@@ -169,9 +169,7 @@ def survey_file(
                 if column.name in source.column_types:
                     use = "text" if source.column_types[column.name] == pa.string() else "number"
                 typed = source.format is not InputFormat.CSV
-                found, plain = look_at(values, block.rows, content.name, use, typed=typed)
-                if plain is not None:
-                    block.plain[column.name] = plain
+                found = look_at(values, block.rows, content.name, use, typed=typed)
             looks[column.name] = looks.get(column.name, Look()) + found
     schema = None if source.has_no_schema or not looks else block.table.schema
     return FileSurvey(content.name, looks, rows, broken, schema)
@@ -317,12 +315,11 @@ class InputPlan:
         reasons = {place: list(said) for place, said in block.spoilt.items()}
         columns: dict[str, pa.Array] = {}
         for column, values in zip(original.column_names, original.columns):
-            name, plain = self.names[column], block.plain.get(column)
-            target, found = self.types.get(column), values
+            name, target, found = self.names[column], self.types.get(column), values
             if target is None and name == self.columns.type and pa.types.is_integer(values.type):
                 target = pa.string()
             if target is not None:
-                found = plain if plain is not None and plain.type == target else converted(one_array(values), target)
+                found = converted(one_array(values), target)
             columns[name] = found
             if found.null_count > values.null_count:
                 wanted, remedy = "a number", self.remedy.format(column=column)

@@ -142,15 +142,13 @@ class Block:
 
     ``rows`` numbers the rows of ``table`` in the file, from 0; blank lines are not rows. ``spoilt`` says of rows of the
     table (by place) why they cannot be used whatever they are taken for. ``malformed`` are rows that are not in the
-    table at all. ``plain`` are columns of text as numbers or times, if whoever looked at them found that every value is
-    one.
+    table at all.
     """
 
     table: pa.Table
     rows: Ints
     spoilt: dict[int, list[str]] = field(default_factory=dict)
     malformed: list[Malformed] = field(default_factory=list)
-    plain: dict[str, pa.Array] = field(default_factory=dict)
 
     def behind(self, rows: int) -> Block:
         """The same with this many rows of the file before it, which were read elsewhere."""
