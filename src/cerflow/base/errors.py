@@ -299,9 +299,12 @@ def noted(note: str) -> Iterator[None]:
         raise
 
 
-def warn(warning: Warning) -> None:
-    """Give a warning about the line outside cerflow that called it, however deep in cerflow the reason is found."""
+def warn(warning: Warning | str) -> None:
+    """Give a warning about the line outside cerflow that called it, however deep in cerflow the reason is found.
+
+    A text is that of a `QueryWarning`.
+    """
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cerflow":
         level, frame = level + 1, frame.f_back
-    warnings.warn(warning, stacklevel=level)
+    warnings.warn(QueryWarning(warning) if isinstance(warning, str) else warning, stacklevel=level)

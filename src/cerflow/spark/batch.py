@@ -14,16 +14,7 @@ from pyspark.sql.types import StructType
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
 from cerflow.api.stream_inputs import schema_of
-from cerflow.base import limits
-from cerflow.base.errors import (
-    ArgumentError,
-    BadRecordError,
-    InputError,
-    QueryWarning,
-    UnsupportedQueryError,
-    dotted,
-    warn,
-)
+from cerflow.base import errors, limits
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, is_nested, untaken
 from cerflow.base.schema import HIDDEN_TYPES, Schema
@@ -106,14 +97,13 @@ def match(
         skip = on_bad_record == "skip"
         return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
     if delay is not None:
-        raise ArgumentError("delay is for streaming DataFrames; a batch has all its events")
+        raise errors.ArgumentError("delay is for streaming DataFrames; a batch has all its events")
     whole, rows = _prepared(query, df, on_bad_record, **arguments)
     if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
-        text = (
+        errors.warn(
             "match is called in foreachBatch, so it sees one micro-batch at a time and loses matches across them; give "
             "the streaming DataFrame to cerflow.spark.match or cerflow.spark.stream"
         )
-        warn(QueryWarning(text))
     # A survey of the input may meet a bad record.
     with own_errors_raised():
         placement = _placed(df, whole, rows)
@@ -144,7 +134,7 @@ def explain(
         "Sent to the tasks": _sent(whole, rows.plan, df.schema, placement),
         "Divided": _divided(whole, placement, share),
     }
-    return dotted("\n".join(section(title, table(lines)) for title, lines in paragraphs.items()).rstrip())
+    return errors.dotted("\n".join(section(title, table(lines)) for title, lines in paragraphs.items()).rstrip())
 
 
 def completed(
@@ -185,9 +175,11 @@ def completed(
 def refuse_bounds(arguments: PlanArguments) -> None:
     """Raise `ArgumentError` for bounds of a batch, which a stream cannot have."""
     if arguments.get("max_matches") is not None:
-        raise ArgumentError("max_matches is for batches: a stream has no end; LIMIT n bounds the matches of each event")
+        raise errors.ArgumentError(
+            "max_matches is for batches: a stream has no end; LIMIT n bounds the matches of each event"
+        )
     if arguments.get("until") is not None:
-        raise ArgumentError("until is for batches: in a stream the watermark shows that deadlines have passed")
+        raise errors.ArgumentError("until is for batches: in a stream the watermark shows that deadlines have passed")
 
 
 def _prepared(
@@ -215,7 +207,7 @@ def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:
     if skip:
         readable = F.col(CORRUPT).isNull() & shown.isNotNull()
     else:
-        own = F.concat(F.lit(f"{BadRecordError.__module__}.BadRecordError: row "), shown, F.lit(f": {MALFORMED}"))
+        own = F.concat(F.lit(f"{errors.__name__}.BadRecordError: row "), shown, F.lit(f": {MALFORMED}"))
         refused = F.raise_error(own).cast("boolean")
         readable = F.when(F.col(CORRUPT).isNotNull() & shown.isNotNull(), refused).otherwise(F.lit(True))
     return df.filter(readable).drop(CORRUPT)
@@ -226,7 +218,9 @@ def plan_of(
 ) -> JobPlan:
     """The plan for a DataFrame; raises what `match` raises of query and columns."""
     if on_bad_record not in ("fail", "skip"):
-        raise ArgumentError(f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records")
+        raise errors.ArgumentError(
+            f"on_bad_record must be 'fail' or 'skip', not {on_bad_record!r}; see also bad_records"
+        )
     compiled = without_definitions(query)
     columns = arrow_schema(df)
     if df.isStreaming:
@@ -267,9 +261,10 @@ def bad_records(
 
 def _check_frame(df: DataFrame) -> None:
     if not isinstance(df, DataFrame):
-        raise InputError(f"{df.__class__.__name__} is not a Spark DataFrame; cerflow.Query.match takes other events")
+        name = df.__class__.__name__
+        raise errors.InputError(f"{name} is not a Spark DataFrame; cerflow.Query.match takes other events")
     if df.isStreaming:
-        raise UnsupportedQueryError(
+        raise errors.UnsupportedQueryError(
             "this is for batches, and the DataFrame is a stream", hint="cerflow.spark.match takes streams, too."
         )
 

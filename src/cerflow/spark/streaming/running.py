@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from cerflow.api.stream_inputs import free_name
-from cerflow.base.errors import QueryWarning, warn
+from cerflow.base.errors import warn
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES
 from cerflow.spark.failures import own_errors_raised
@@ -56,8 +56,7 @@ class _BatchWriter:
         self._warned = set[str]()
         found = checkpoint.read(STATUS)
         if found is None and checkpoint.batches("commits"):
-            text = f"there is no {STATUS} in the checkpoint '{checkpoint.path}': counts start again with this start"
-            warn(QueryWarning(text))
+            warn(f"there is no {STATUS} in the checkpoint '{checkpoint.path}': counts start again with this start")
         self._buckets: dict[str, dict[str, int]] = {} if found is None else found.pop("buckets")
         self.status = None if found is None else StreamStatus(**found)
 
@@ -124,11 +123,10 @@ class _BatchWriter:
         shown = None if watermark == BEGINNING else shown_instant(watermark)
         if last["late"] and watermark == self.flushed:
             self.flushed = None
-            text = (
+            warn(
                 f"{last['late']:,} events are late: this stream was flushed up to {shown}, so no earlier ones were "
                 "expected; do not flush at the end of a run that others follow"
             )
-            warn(QueryWarning(text))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         reached = {"buckets": len(counts), "held": sum(count["held"] for count in counts)}
         status = StreamStatus(batch, now, shown, totals, {**last, **reached}, remembered, dict(lacking))
@@ -140,19 +138,17 @@ class _BatchWriter:
         """Say what may lose matches: once for each column without values, and each time that most events are late."""
         for name in missing.keys() - self._warned:
             self._warned.add(name)
-            text = (
+            warn(
                 f"batch {batch}: {missing[name]:,} of the events have no '{name}', which the query reads of them, so "
                 "conditions on it do not hold: does a file lack the column? (status.json counts them; said once)"
             )
-            warn(QueryWarning(text))
         if 2 * last["late"] > last["events"]:
-            text = (
+            warn(
                 f"batch {batch}: {last['late']:,} of {last['events']:,} events are late, so no match has them: either "
                 "an event came with a time far ahead; the delay is too short; files do not come in the order of their "
                 "modification times, by which Spark reads them (after a copy, for example); or an earlier run was "
                 "flushed"
             )
-            warn(QueryWarning(text))
 
     def _observed(self, name: str) -> dict[str, int]:
         """The metrics of the micro-batch that Spark has just computed in this thread, without zeros."""
