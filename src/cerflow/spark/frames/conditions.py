@@ -55,12 +55,9 @@ class SparkConditions(Translation[Column]):
         self._types = types
         self._plain = plain
         self.type = type
-        self._columns: dict[str, Column] = {}
 
     def _found(self, name: str) -> Column:
-        if name not in self._columns:
-            self._columns[name] = F.col(self._plain[name])
-        return self._columns[name]
+        return F.col(self._plain[name])
 
     def _constant(self, value: bool) -> Column:
         return F.lit(value)

@@ -64,7 +64,6 @@ class EventColumns:
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
         self._plain = {name: f"c{k}" for k, name in enumerate(schema.columns.names)}
-        self._conditions: tuple[StructType, SparkConditions] | None = None
 
     def plain(self, name: str) -> str:
         """The name of an input column inside."""
@@ -76,10 +75,7 @@ class EventColumns:
 
     def conditions(self, types: StructType) -> SparkConditions:
         """Conditions on these events as columns; ``types`` is the schema of the input."""
-        if self._conditions is None or self._conditions[0] != types:
-            found = {field.name: field.dataType for field in types.fields}
-            self._conditions = types, SparkConditions(found, self._plain, self.schema.type)
-        return self._conditions[1]
+        return SparkConditions({f.name: f.dataType for f in types.fields}, self._plain, self.schema.type)
 
     def reason(self) -> Column:
         """The reason why an event cannot be used, null if it can; the same text as the engine's (spec §7)."""
