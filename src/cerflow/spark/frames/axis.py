@@ -5,8 +5,6 @@ The integers, called keys, are those by which the engine measures windows, so cu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column
@@ -19,8 +17,7 @@ from cerflow.base.schema import Schema, ValueKind
 from cerflow.base.units import DAY
 from cerflow.engine.evaluate.measures import bounds, floats_of, measures
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.engine.layout import NULL
-from cerflow.engine.slices.by_keys import GREATEST, LEAST, Bounds
+from cerflow.engine.slices.by_keys import Bounds
 from cerflow.language.formula import DurationWindow, Window
 
 #: An identifier of a row has the number of its partition in the upper bits, that of the row there in the lower ones.
@@ -87,14 +84,11 @@ class Axis:
         return bounds_of(window, "time", self._given)
 
     def compared(self, column: Column) -> Column:
-        """The values of a column as they are compared with `literals`."""
+        """The values of a column as they are compared with a `literal`."""
         return column.cast(self.data_type) if self.data_type in (LongType(), DoubleType()) else column
 
-    def literals(self, keys: Sequence[int]) -> list[int | float | str | None]:
-        """For each key the least value with at least this key; null for the ends. Cast them to ``data_type``."""
-        return [None if key in (LEAST, GREATEST, NULL) else self._literal(key) for key in keys]
-
-    def _literal(self, key: int) -> int | float | str:
+    def literal(self, key: int) -> int | float | str:
+        """The least value with at least a key, which is none of the ends. Cast it to ``data_type``."""
         match self.data_type:
             case LongType():
                 return key
@@ -107,5 +101,4 @@ class Axis:
 
     def at_least(self, column: Column, key: int) -> Column:
         """Whether a value of a column has at least a key, which is none of the ends."""
-        (literal,) = self.literals([key])
-        return self.compared(column) >= F.lit(literal).cast(self.data_type)
+        return self.compared(column) >= F.lit(self.literal(key)).cast(self.data_type)

@@ -34,7 +34,7 @@ from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import in_backticks, spark_schema
 from cerflow.spark.frames.tasks import CHANGED, OwnSlices
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
-from cerflow.spark.placing.survey import estimate
+from cerflow.spark.placing.survey import estimate, with_number_of_keys
 from cerflow.spark.source.planned import Planned
 
 #: Twice the number of the slice, one more if the event is its own.
@@ -131,10 +131,9 @@ def _in_slices(given: Selected, how: Cut) -> DataFrame:
     names = [given.events.plain(name) for name in plan.needed]
     found = []
     if how.at_home:
-        rows = _at_home(given.frame, plan, given.events, how.slices)
-        found.append((rows, how.at_home))
+        found.append((_at_home(given, how.slices), how.at_home))
     if how.shuffled:
-        found.append((_shuffled(given.frame, plan, given.events, how.shuffled), how.shuffled))
+        found.append((_shuffled(given, how.shuffled), how.shuffled))
     frames = (
         rows.select(*names, SLICE).mapInArrow(OwnSlices.of(recognition, slices, how.counted), spark_schema(plan.result))
         for rows, slices in found
@@ -142,17 +141,17 @@ def _in_slices(given: Selected, how: Cut) -> DataFrame:
     return reduce(DataFrame.union, frames)
 
 
-def _shuffled(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
+def _shuffled(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events with `SLICE`, each once for every slice that reads it, those of a slice in one task and in order.
 
     Events that none of the slices reads are left out.
     """
-    axis = Axis(plan.schema)
+    events, axis = given.events, Axis(given.plan.schema)
     whole = [*(s.start for s in slices), GREATEST] == [LEAST, *(s.stop for s in slices)]
-    rows = frame if whole else _likely(frame, events, axis, slices)
+    rows = given.frame if whole else _likely(given.frame, events, axis, slices)
     rows = rows.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
     for name in ("begin", "stop") if whole else ("begin", "start", "stop"):
-        rows = _with_number_of_cuts(rows, name, events.leading(), axis, [getattr(s, name) for s in slices])
+        rows = with_number_of_keys(rows, name, events.leading(), axis, [getattr(s, name) for s in slices])
     if whole:
         rows = rows.withColumn("start", F.col("stop") + 1)
     # Those that read an event are the ones that have begun and not stopped.
@@ -164,16 +163,17 @@ def _shuffled(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: S
     tasks = max(1, min(len(slices), partitions))
     # Before PySpark 4.1 slices may share a task while others have none.
     divided = rows.repartitionById if hasattr(rows, "repartitionById") else rows.repartition
-    return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *events.order(plan))
+    return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *events.order(given.plan))
 
 
-def _at_home(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Sequence[Slice[int]]) -> DataFrame:
+def _at_home(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events of the slices of a whole stream that have a home, where they are and in order, with `SLICE`.
 
     The slices are numbered without the others. The job fails if one of their events is not at home.
     """
-    rows = frame.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
-    rows = _with_number_of_cuts(rows, _NUMBER, events.leading(), Axis(plan.schema), [s.start for s in slices[1:]])
+    events, plan = given.events, given.plan
+    rows = given.frame.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
+    rows = with_number_of_keys(rows, _NUMBER, events.leading(), Axis(plan.schema), [s.start for s in slices[1:]])
     # Events of slices between are read for the next one at home.
     homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
     numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
@@ -190,13 +190,6 @@ def _at_home(frame: DataFrame, plan: JobPlan, events: e.EventColumns, slices: Se
     rows = rows.withColumn(SLICE, code).filter(F.col(SLICE).isNotNull())
     # Without a time they are in order.
     return rows if plan.schema.time is None else rows.sortWithinPartitions(*events.order(plan))
-
-
-def _with_number_of_cuts(rows: DataFrame, name: str, value: Column, axis: Axis, cuts: Sequence[int]) -> DataFrame:
-    """Rows with the number of keys (ascending) at which to cut that are not greater than a value."""
-    inner = axis.literals([key for key in cuts if key not in (LEAST, GREATEST)])
-    rows = e.with_number_of_cuts(rows, name, axis.compared(value), inner, axis.data_type)
-    return rows.withColumn(name, F.col(name) + cuts.count(LEAST))
 
 
 def _likely(frame: DataFrame, events: e.EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
@@ -219,8 +212,7 @@ def number_rows(frame: DataFrame) -> DataFrame:
     part = F.shiftright(F.col(e.IDENTIFIER), ROW_BITS).cast(T.IntegerType())
     within = F.col(e.IDENTIFIER).bitwiseAND(F.lit((1 << ROW_BITS) - 1))
     counts, offsets = _counted(frame.select(part.alias(_PART)))
-    place = F.when(within < F.get(counts, part), F.get(offsets, part) + within)
-    return frame.withColumn(e.POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(T.LongType())))
+    return _with_position(frame, within < F.get(counts, part), F.get(offsets, part) + within)
 
 
 def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> DataFrame:
@@ -233,13 +225,14 @@ def number_sorted(frame: DataFrame, leading: str, order: Sequence[Column]) -> Da
     counts, offsets = _counted(cut.select(_PART))
     whole = Window.partitionBy(_PART)
     so_far = whole.orderBy(*order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    one = F.lit(1)
-    place = F.when(
-        F.count(one).over(whole) == F.get(counts, F.col(_PART)),
-        F.get(offsets, F.col(_PART)) + F.count(one).over(so_far) - 1,
-    )
-    numbered = cut.withColumn(e.POSITION, place.otherwise(F.raise_error(F.lit(_CHANGED)).cast(T.LongType())))
-    return numbered.drop(_PART)
+    part, one = F.col(_PART), F.lit(1)
+    unchanged = F.count(one).over(whole) == F.get(counts, part)
+    return _with_position(cut, unchanged, F.get(offsets, part) + F.count(one).over(so_far) - 1).drop(_PART)
+
+
+def _with_position(frame: DataFrame, unchanged: Column, position: Column) -> DataFrame:
+    changed = F.raise_error(F.lit(_CHANGED)).cast(T.LongType())
+    return frame.withColumn(e.POSITION, F.when(unchanged, position).otherwise(changed))
 
 
 def _counted(parts: DataFrame) -> tuple[Column, Column]:

@@ -81,9 +81,6 @@ class Placement:
     reason: str
     how: Cut | Planned | pa.Array | None = None
 
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.reason}"
-
 
 @dataclass
 class Placing:

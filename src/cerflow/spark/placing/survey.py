@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from cerflow.base.array_types import Ints
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.measures import measures
 from cerflow.engine.layout import NULL
-from cerflow.engine.slices.by_keys import Pieces
+from cerflow.engine.slices.by_keys import GREATEST, LEAST, Pieces
 from cerflow.language.formula import AttributeWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, with_number_of_cuts
@@ -55,7 +56,10 @@ class Estimate:
 
 def estimate(frame: DataFrame) -> Estimate:
     """Spark's estimate, from its plan of a DataFrame; without a plan nothing is known."""
-    text = _explained(frame)
+    # Without the text there are more jobs.
+    text = ""
+    with suppress(Exception):
+        text = spark_plan(frame, "cost")
     logical, _, physical = text.partition("== Physical Plan ==")
     found = _SIZE.search(logical)
     size = None if found is None else int(float(found[1]) * _UNITS.get(found[2], 1))
@@ -65,16 +69,13 @@ def estimate(frame: DataFrame) -> Estimate:
     return Estimate(size, stays, tuple(_PRUNED.findall(physical)))
 
 
-def _explained(frame: DataFrame) -> str:
-    # Spark has no public function that gives the text instead of printing it. Without the text there are more jobs.
-    try:
-        connected = getattr(type(frame), "_explain_string", None)
-        if connected is not None:
-            return str(connected(frame, mode="cost"))
-        explained = frame.sparkSession._jvm.PythonSQLUtils.explainString  # type: ignore[union-attr]
-        return str(explained(frame._jdf.queryExecution(), "cost"))
-    except Exception:
-        return ""
+def spark_plan(frame: DataFrame, mode: str) -> str:
+    """The text that `DataFrame.explain` would print, for which Spark has no public function."""
+    connected = getattr(type(frame), "_explain_string", None)
+    if connected is not None:
+        return str(connected(frame, mode=mode))
+    explained = frame.sparkSession._jvm.PythonSQLUtils.explainString  # type: ignore[union-attr]
+    return str(explained(frame._jdf.queryExecution(), mode))
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,7 @@ class Surveyor:
 
     def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Pieces:
         """The same for the parts of a stream between some keys, apart for each partition or as one."""
-        axis = self.axis
-        value = axis.compared(self.events.leading())
-        rows = with_number_of_cuts(self._numbered(), "piece", value, axis.literals(cuts), axis.data_type)
+        rows = with_number_of_keys(self._numbered(), "piece", self.events.leading(), self.axis, cuts)
         return self._survey(rows, F.spark_partition_id() if by_partition else F.lit(0), [F.col("piece")])
 
     def sample(self, step: int) -> Ints:
@@ -137,6 +136,13 @@ class Surveyor:
             )
         number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
         return Pieces(number, low, high, count, measured, valid)
+
+
+def with_number_of_keys(rows: DataFrame, name: str, value: Column, axis: Axis, keys: Sequence[int]) -> DataFrame:
+    """Rows with the number of keys (ascending) at which to cut that are not greater than a value."""
+    inner = [axis.literal(key) for key in keys if key not in (LEAST, GREATEST)]
+    rows = with_number_of_cuts(rows, name, axis.compared(value), inner, axis.data_type)
+    return rows.withColumn(name, F.col(name) + keys.count(LEAST))
 
 
 def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Set
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -35,6 +33,7 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
+from cerflow.spark.placing.survey import spark_plan
 from cerflow.spark.streaming import packing as p
 from cerflow.spark.streaming.processor import COUNTED, COUNTS, MATCHES, RESULT, BucketProcessor, ProcessorOptions
 from cerflow.spark.streaming.remembering import StreamWork
@@ -199,8 +198,7 @@ def number_of_buckets(plan: JobPlan, buckets: int) -> int:
         why = "its keys meet in CONSUME BY ANY, or Spark compares them differently"
     else:
         why = "it has no PARTITION BY, or none that all statements of a program have"
-    text = f"one task at a time recognises the whole stream: {why}"
-    errors.warn(errors.QueryWarning(text))
+    errors.warn(f"one task at a time recognises the whole stream: {why}")
     return 1
 
 
@@ -282,10 +280,7 @@ def _sendable(frame: DataFrame, df: DataFrame, plan: JobPlan, events: EventColum
 
 def refuse_watermark(df: DataFrame) -> None:
     """Raise `UnsupportedQueryError` if the DataFrame has a watermark: a query can have one alone, that of the delay."""
-    plan = io.StringIO()
-    with redirect_stdout(plan):
-        df.explain("extended")
-    if re.search(r"^\W*EventTimeWatermark\b", plan.getvalue(), re.MULTILINE):
+    if re.search(r"^\W*EventTimeWatermark\b", spark_plan(df, "extended"), re.MULTILINE):
         raise errors.UnsupportedQueryError(
             "the streaming DataFrame has a watermark of its own, and events that wait for that one would be lost",
             hint="Leave withWatermark out: delay= sets the watermark. What needs it (dropDuplicatesWithinWatermark, "
