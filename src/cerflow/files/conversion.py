@@ -164,7 +164,8 @@ def _to_booleans(text: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _to_dates(text: pa.Array, target: pa.DataType) -> pa.Array:
-    return _to_times(pc.if_else(pc.match_substring_regex(text, DATE), text, _NOTHING), zoned=False).cast(target)
+    dates = pc.if_else(pc.match_substring_regex(text, DATE), text, _NOTHING)
+    return _to_times(dates, pa.timestamp("us")).cast(target)
 
 
 def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
@@ -189,28 +190,25 @@ def times_of_one_form(text: pa.Array) -> tuple[pa.Array, str] | None:
     return (values, form) if pc.min(values.cast(pa.int64())).as_py() >= _YEAR_ONE else None
 
 
-def _to_times(text: pa.Array, *, zoned: bool) -> pa.Array:
+def _to_times(text: pa.Array, target: pa.DataType) -> pa.Array:
     """Times as timestamps in microseconds, null for what is none.
 
-    With ``zoned`` they are in UTC, and those without a zone are taken for UTC; else times with a zone are null.
+    In UTC times without a zone are taken for such in UTC; without a zone times with one are null.
     """
     alike = times_of_one_form(text)
     if alike is not None:
-        values, form = alike
-        if form.endswith("Z"):
-            return values if zoned else pa.nulls(len(text), pa.timestamp("us"))
-        return pc.assume_timezone(values, "UTC") if zoned else values
+        values, _ = alike
+        if values.type == target:
+            return values
+        return pa.nulls(len(text), target) if target.tz is None else pc.assume_timezone(values, "UTC")
     times = pc.if_else(pc.match_substring_regex(text, TIME), text, _NOTHING)
     # Digits beyond the microsecond would not convert.
     kept = pc.replace_substring_regex(times, r"(\.[0-9]{6})[0-9]+", r"\1")
     has_zone = pc.match_substring_regex(kept, ZONE)
-    local = _cast_times(pc.if_else(has_zone, _NOTHING, kept), pa.timestamp("us"), datetime.fromisoformat)
-    if not zoned:
+    local = _cast_times(pc.if_else(has_zone, _NOTHING, kept), pa.timestamp("us"))
+    if target.tz is None:
         return local
-
-    given = pc.if_else(has_zone, kept, _NOTHING)
-    world = _cast_times(given, pa.timestamp("us", tz="UTC"), lambda v: datetime.fromisoformat(v).astimezone(UTC))
-    return pc.coalesce(world, pc.assume_timezone(local, "UTC"))
+    return pc.coalesce(_cast_times(pc.if_else(has_zone, kept, _NOTHING), target), pc.assume_timezone(local, "UTC"))
 
 
 _parsers: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
@@ -218,20 +216,21 @@ _parsers: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.float64().id: _to_numbers,
     pa.bool_().id: _to_booleans,
     pa.date32().id: _to_dates,
-    pa.timestamp("us").id: lambda text, target: _to_times(text, zoned=target.tz is not None),
+    pa.timestamp("us").id: _to_times,
 }
 
 
-def _cast_times(text: pa.Array, target: pa.DataType, parse: Callable[[str], datetime]) -> pa.Array:
+def _cast_times(text: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return text.cast(target)
     except pa.ArrowInvalid:
         # A 30th of February somewhere: look at each distinct value by itself.
         encoded = text.dictionary_encode()
-        values: list[Any] = []
+        values: list[datetime | None] = []
         for value in encoded.dictionary.to_pylist():
             try:
-                values.append(parse(value))
+                moment = datetime.fromisoformat(value)
+                values.append(moment if target.tz is None else moment.astimezone(UTC))
             except (ValueError, OverflowError):
                 values.append(None)
         return pa.array(values, target).take(encoded.indices)
