@@ -162,7 +162,7 @@ class OrderedGroups:
         columns, found = self.plan.columns, {}
         if columns.type in self.schema.names:
             types = pa.nulls(0, pa.string())
-            for part in self._parts([columns.type], ordered=False):
+            for part in self._parts([columns.type]):
                 more = part.table.column(columns.type).unique().cast(pa.string())
                 types = pa.concat_arrays([types, more]).unique()
                 if set(wanted) <= set(types.to_pylist()):
@@ -180,14 +180,14 @@ class OrderedGroups:
 
         Raises InputError for a file that cannot be read, or is not what its statistics say.
         """
-        found = self._parts(names, ordered=True)
+        found = self._parts(names)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(next, found, None)
             while (part := waiting.result()) is not None:
                 waiting = pool.submit(next, found, None)
                 yield part
 
-    def _parts(self, names: Collection[str], *, ordered: bool) -> Iterator[SplitRows]:
+    def _parts(self, names: Collection[str]) -> Iterator[SplitRows]:
         given = [column for column, name in self.plan.names.items() if name in names]
         time = self.plan.columns.time
         first = 0
@@ -202,7 +202,7 @@ class OrderedGroups:
                 table = self.files[file].read_row_groups(numbers, columns=given)
             part = self.plan.part(Block(table, np.arange(len(table))), first, None)
             first += len(table)
-            if ordered and time is not None:
+            if time in names:
                 keys = plain_numbers(one_array(part.table.column(time)))
                 starts = np.cumsum([0, *(group.rows for group in groups[:-1])])
                 ends = zip(np.minimum.reduceat(keys, starts), np.maximum.reduceat(keys, starts))
