@@ -151,12 +151,9 @@ def texts(one: Input[Source], columns: ColumnRoles) -> frozenset[str]:
     return frozenset(declared | known | used)
 
 
-def survey_file(
-    one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block], *, strict: bool = False
-) -> FileSurvey:
-    """Look at a file; of one with types at columns that may become others, or if ``strict`` at `important` ones."""
+def survey_file(one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block]) -> FileSurvey:
+    """Look at the columns of a file, of one with types at the `important` ones alone."""
     source = one.events
-    matters = important if strict else needs_look
     looks: dict[str, Look] = {}
     rows = broken = 0
     for block in blocks:
@@ -164,7 +161,7 @@ def survey_file(
         broken += len(block.spoilt) + len(block.malformed)
         for column, values in zip(block.table.schema, block.table.columns):
             found = Look()
-            if source.has_no_schema or matters(one, columns, column):
+            if source.has_no_schema or important(one, columns, column):
                 use = columns.use_in(one, column.name)
                 if column.name in source.column_types:
                     use = "text" if source.column_types[column.name] == pa.string() else "number"
@@ -178,7 +175,7 @@ def survey_file(
 def survey(one: Input[Source], columns: ColumnRoles, content: FilePart) -> FileSurvey:
     """Read a file to look at it, or of one with types only the `important` columns."""
     blocks = read_blocks(one.events, content, texts(one, columns), partial(important, one, columns))
-    found = survey_file(one, columns, content, blocks, strict=True)
+    found = survey_file(one, columns, content, blocks)
     if one.events.has_no_schema or content.path is None:
         return found
     schema = schema_of_file(one.events, content.path)
