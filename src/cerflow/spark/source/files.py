@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,8 +21,6 @@ from pyarrow import fs
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.base.graphs import gathered
-
-_WILD = "*?["
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -92,9 +91,9 @@ def _placed(path: str) -> tuple[str, str, str | None]:
     """A path as the URI of its filesystem, where it begins there, and the pattern if it is one."""
     if "://" not in path and not path.startswith("file:"):
         whole = os.path.abspath(path)
-        wild = any(c in path for c in _WILD) and not os.path.exists(whole)
+        wild = glob.has_magic(path) and not os.path.exists(whole)
         return "", whole, whole if wild else None
-    fixed = path[: min(path.find(c) for c in _WILD if c in path)] if any(c in path for c in _WILD) else path
+    fixed = re.split(r"[*?\[]", path, maxsplit=1)[0]
     known = fixed if fixed == path else fixed[: fixed.rfind("/")]
     try:
         _, base = fs.FileSystem.from_uri(known)

@@ -211,8 +211,8 @@ def plan_files(plan: JobPlan, files: Sequence[DataFile], *, skip: bool, slice_ro
     if schema.untyped:
         # A column that every file lacks, as the values of directories are.
         files = [replace(file, constants=(*file.constants, (UNTYPED, UNNAMED))) for file in files]
-    work = _work(plan, files, skip=skip)
-    struct, _ = declared(work.result)
+    struct, result = declared(plan.result)
+    work = _work(plan, files, result, skip=skip)
     typed = None if schema.untyped else schema.typed_by or schema.type
     everything = groups_of(
         each(metadata_of, files),
@@ -281,7 +281,7 @@ def _noticed(plan: JobPlan) -> Condition:
     return TRUE if plan.positions else plan.relevance.condition
 
 
-def _work(plan: JobPlan, files: Sequence[DataFile], *, skip: bool) -> Work:
+def _work(plan: JobPlan, files: Sequence[DataFile], result: pa.Schema, *, skip: bool) -> Work:
     schema, needed = plan.schema, plan.needed
     leading = schema.time or plan.sequence
     if leading is not None and not by_row_groups.is_orderly(schema.columns.field(leading).type):
@@ -302,7 +302,7 @@ def _work(plan: JobPlan, files: Sequence[DataFile], *, skip: bool) -> Work:
     return Work(
         recognition=replace(recognition, schema=replace(recognition.schema, columns=pa.schema(sent))),
         scan=Scan(columns, schema.type, schema.time, leading, sequence, skip, types, typed_by),
-        result=plan.result,
+        result=result,
         most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
     )
 

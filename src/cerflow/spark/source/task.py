@@ -21,7 +21,6 @@ from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.matches.counting import Bound
 from cerflow.engine.slices.by_keys import Key, Keys
 from cerflow.engine.slices.by_row_groups import GroupSlice, RowGroup
-from cerflow.spark.frames.schemas import declared
 from cerflow.spark.frames.tasks import OwnSlice, Recognition, SliceRunner
 from cerflow.spark.source.files import DataFile
 from cerflow.spark.source.row_groups import KeyShare, OrderedBatch, RowGroupReader, Scan
@@ -127,7 +126,7 @@ class Work:
     """The facts that all tasks of a read share.
 
     ``recognition`` gets the columns needed in the types in which ``scan`` reads them. ``result`` is the schema of the
-    matches as the engine gives them. No more than ``most_waiting`` events wait in a task to be put into order.
+    matches as Spark takes them. No more than ``most_waiting`` events wait in a task to be put into order.
     """
 
     recognition: Recognition
@@ -163,7 +162,6 @@ def matches_of(packed_work: bytes, packed_task: bytes) -> Iterator[pa.RecordBatc
     task: Task = pickle.loads(packed_task)
     some, recognition = task.slice, work.recognition
     reader = RowGroupReader(work.scan, task.files, some.begin, some.stop, task.share)
-    _, schema = declared(work.result)
     needed = [name for name in recognition.schema.columns.names if name != recognition.position]
     runner: SliceRunner | None = None
     latest: Key | None = None
@@ -186,7 +184,7 @@ def matches_of(packed_work: bytes, packed_task: bytes) -> Iterator[pa.RecordBatc
                     "write the files again, or let cerflow.spark.match read them"
                 )
             for found in runner.report(rows.slice(own)):
-                yield found.cast(schema, safe=False)
+                yield found.cast(work.result, safe=False)
     if runner is not None:
         for found in runner.finish():
-            yield found.cast(schema, safe=False)
+            yield found.cast(work.result, safe=False)

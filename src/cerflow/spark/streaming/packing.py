@@ -132,9 +132,7 @@ def packed_by_bucket(schema: pa.Schema, tell: bool, batches: Iterator[pa.RecordB
             latest = max(latest, pc.max(rows.column(INSTANT)).as_py())
             parts = _by_bucket(rows, table.column(0).to_numpy())
             found += [(bucket, packed_rows(part), False) for bucket, part in parts]
-        buckets, blobs, bad_ones = zip(*found)
-        tasks, numbers, instants = ([value] * len(found) for value in (task, number, latest))
-        columns = (buckets, tasks, numbers, blobs, bad_ones, instants)
+        columns = zip(*((bucket, task, number, blob, bad, latest) for bucket, blob, bad in found))
         yield pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, PACKED)], schema=PACKED)
 
 
