@@ -27,9 +27,9 @@ from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan, showing_arguments
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
-from cerflow.spark.placing.ordering import Selected, recognized, selected
+from cerflow.spark.placing.ordering import recognized, selected
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, Placing, files_by_tasks
-from cerflow.spark.placing.survey import estimate, greatest_share
+from cerflow.spark.placing.survey import Selected, estimate
 from cerflow.spark.source.planned import Planned
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 from cerflow.spark.worker import require_cerflow, run_own_python
@@ -129,7 +129,7 @@ def explain(
     placement = _placed(df, whole, rows)
     share = None
     if placement.kind is PlacementKind.BY_KEY and not estimate(rows.frame).is_small:
-        share = greatest_share(rows.frame, rows.events.keys(rows.plan))
+        share = rows.greatest_share()
     paragraphs = {
         "Sent to the tasks": _sent(whole, rows.plan, df.schema, placement),
         "Divided": _divided(whole, placement, share),
@@ -196,7 +196,7 @@ def _prepared(
 def _placed(df: DataFrame, whole: JobPlan, rows: Selected) -> Placement:
     """Where events go; ``whole`` is the plan for the DataFrame as it was given."""
     by_tasks = partial(files_by_tasks, df, whole, skip=rows.skip)
-    return Placing(rows.frame, rows.plan, rows.events, by_tasks).placed()
+    return Placing(rows, by_tasks).placed()
 
 
 def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:

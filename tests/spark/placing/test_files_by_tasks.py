@@ -54,7 +54,7 @@ def written(spark, path, table, seed=1):
 
 @pytest.fixture
 def no_survey(monkeypatch):
-    monkeypatch.setattr(survey.Surveyor, "partitions", lambda *_, **__: pytest.fail("a job was run"))
+    monkeypatch.setattr(survey.Selected, "partitions", lambda *_, **__: pytest.fail("a job was run"))
 
 
 def by_tasks(query, frame, **roles):

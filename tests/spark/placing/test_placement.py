@@ -81,7 +81,7 @@ def placed(query, frame, **roles):
         **({"type": "type", "time": None, "sequence": None, "stream": None, "positions": False} | roles),
     )
     found = selected(cerflow.parse(query), frame, plan, skip=False)
-    return Placing(found.frame, found.plan, found.events).placed()
+    return Placing(found).placed()
 
 
 def assert_alike(query, frame, table, positions, **roles):
@@ -427,7 +427,7 @@ def test_a_file_read_in_parts_and_a_file_read_twice(spark, tmp_path, any_share):
 
 def test_small_input_is_not_worth_a_job(spark, monkeypatch):
     monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 1 << 22)
-    monkeypatch.setattr(survey.Surveyor, "partitions", lambda *_: pytest.fail("a job was run"))
+    monkeypatch.setattr(survey.Selected, "partitions", lambda *_: pytest.fail("a job was run"))
     frame = spark.createDataFrame(stream(50))
     assert placed(f"{PAIR} WITHIN 6 MILLISECONDS", frame, time="t").reason == "the input is small"
 

@@ -12,7 +12,7 @@ looked for in the times of all events, for the matches alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import accumulate
 
@@ -29,12 +29,12 @@ from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
 from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames import events as e
-from cerflow.spark.frames.axis import ROW_BITS, Axis
+from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import in_backticks, spark_schema
 from cerflow.spark.frames.tasks import CHANGED, OwnSlices
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
-from cerflow.spark.placing.survey import estimate, with_number_of_keys
+from cerflow.spark.placing.survey import Selected, estimate
 from cerflow.spark.source.planned import Planned
 
 #: Twice the number of the slice, one more if the event is its own.
@@ -48,20 +48,6 @@ _CHANGED = (
     "the events changed between two readings, so they cannot be numbered; "
     "store or cache the DataFrame before it is matched"
 )
-
-
-@dataclass(frozen=True)
-class Selected:
-    """The events of a query in a ``frame`` with plain names, and the plan for the columns that are sent.
-
-    ``types`` and ``skip`` are what `selected` was given.
-    """
-
-    frame: DataFrame
-    events: e.EventColumns
-    plan: JobPlan
-    types: T.StructType
-    skip: bool
 
 
 def selected(query: Query | Program, df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
@@ -146,12 +132,11 @@ def _shuffled(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
 
     Events that none of the slices reads are left out.
     """
-    events, axis = given.events, Axis(given.plan.schema)
     whole = [*(s.start for s in slices), GREATEST] == [LEAST, *(s.stop for s in slices)]
-    rows = given.frame if whole else _likely(given.frame, events, axis, slices)
+    rows = given.frame if whole else _likely(given, slices)
     rows = rows.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
     for name in ("begin", "stop") if whole else ("begin", "start", "stop"):
-        rows = with_number_of_keys(rows, name, events.leading(), axis, [getattr(s, name) for s in slices])
+        rows = given.with_number_of_keys(rows, name, [getattr(s, name) for s in slices])
     if whole:
         rows = rows.withColumn("start", F.col("stop") + 1)
     # Those that read an event are the ones that have begun and not stopped.
@@ -163,7 +148,7 @@ def _shuffled(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     tasks = max(1, min(len(slices), partitions))
     # Before PySpark 4.1 slices may share a task while others have none.
     divided = rows.repartitionById if hasattr(rows, "repartitionById") else rows.repartition
-    return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *events.order(given.plan))
+    return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *given.events.order(given.plan))
 
 
 def _at_home(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
@@ -171,9 +156,8 @@ def _at_home(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
 
     The slices are numbered without the others. The job fails if one of their events is not at home.
     """
-    events, plan = given.events, given.plan
     rows = given.frame.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
-    rows = with_number_of_keys(rows, _NUMBER, events.leading(), Axis(plan.schema), [s.start for s in slices[1:]])
+    rows = given.with_number_of_keys(rows, _NUMBER, [s.start for s in slices[1:]])
     # Events of slices between are read for the next one at home.
     homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
     numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
@@ -189,17 +173,18 @@ def _at_home(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     code = F.when(F.spark_partition_id() == home, number * 2 + own).when(own == 1, changed)
     rows = rows.withColumn(SLICE, code).filter(F.col(SLICE).isNotNull())
     # Without a time they are in order.
-    return rows if plan.schema.time is None else rows.sortWithinPartitions(*events.order(plan))
+    return rows if given.axis.time is None else rows.sortWithinPartitions(*given.events.order(given.plan))
 
 
-def _likely(frame: DataFrame, events: e.EventColumns, axis: Axis, slices: Sequence[Slice[int]]) -> DataFrame:
+def _likely(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
+    frame, axis, leading = given.frame, given.axis, given.events.leading()
     if axis.time is None or len(slices) > limits.SPARK_RANGES:
         return frame
     ranges = []
     for some in slices:
-        begun = F.lit(True) if some.begin == LEAST else axis.at_least(events.leading(), some.begin)
-        ranges.append(begun if some.stop == GREATEST else begun & ~axis.at_least(events.leading(), some.stop))
+        begun = F.lit(True) if some.begin == LEAST else axis.at_least(leading, some.begin)
+        ranges.append(begun if some.stop == GREATEST else begun & ~axis.at_least(leading, some.stop))
     likely = frame.filter(reduce(Column.__or__, ranges))
     return likely if estimate(likely).pruned == estimate(frame).pruned else frame
 

@@ -31,8 +31,8 @@ from cerflow.engine.evaluate.ranges import limits as limits_of
 from cerflow.engine.slices import by_keys
 from cerflow.engine.slices.by_keys import LEAST, Lookback, Pieces, Slice, slices_at_home, slices_by_key
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import Axis, bounds_of, exact
-from cerflow.spark.frames.events import CORRUPT, EventColumns
+from cerflow.spark.frames.axis import bounds_of, exact
+from cerflow.spark.frames.events import CORRUPT
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.placing import survey
@@ -75,7 +75,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Placement:
-    """The decision, and the reason for it; a time says that a clock shows deadlines up to it (see `end_of_events`)."""
+    """The decision, and the reason for it; a time says that a clock shows deadlines up to it (see `Selected.end`)."""
 
     kind: PlacementKind
     reason: str
@@ -84,22 +84,19 @@ class Placement:
 
 @dataclass
 class Placing:
-    """The decision for the events of a query, in a DataFrame with plain names.
+    """The decision for the events of a query.
 
     Runs no job if the query cannot be divided, or if Spark knows that the DataFrame is small; else one that reads the
     ordering column, and one or two more if all events have to be shuffled. ``by_tasks`` is asked before for slices that
     need no shuffle.
     """
 
-    frame: DataFrame
-    plan: JobPlan
-    events: EventColumns
+    given: survey.Selected
     by_tasks: Callable[[], Planned | None] = lambda: None
 
     def __post_init__(self) -> None:
-        self._axis = Axis(self.plan.schema)
+        self.plan = self.given.plan
         self._window = self.plan.division.window
-        self._surveyor = survey.Surveyor(self.frame, self.events, self._axis, self._window)
         #: The share of the events around cuts between stretches, if that is why these do not stay where they are.
         self._between = math.inf
 
@@ -122,7 +119,7 @@ class Placing:
         if not guess.stays and (plan.by_key or schema.time is None):
             return self._otherwise("whether the input is in the order of time is not known before it is computed")
         by_file = guess.stays and schema.time is not None
-        found = self._surveyor.partitions(by_file=by_file)
+        found = self.given.partitions(by_file=by_file)
         if not (found.sure == found.count).all():
             return self._otherwise("some events cannot be used")
         if found.total < limits.SPARK_SMALL_EVENTS:
@@ -147,7 +144,7 @@ class Placing:
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
         if plan.by_clock and exact(plan.schema) and not self._guess.is_small:
-            how = survey.end_of_events(self.frame, self.events, plan.task.until)
+            how = self.given.end()
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
@@ -155,13 +152,13 @@ class Placing:
 
     @cached_property
     def _guess(self) -> survey.Estimate:
-        return survey.estimate(self.frame)
+        return survey.estimate(self.given.frame)
 
     def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
         window = self._window
         if isinstance(window, DurationWindow):
-            inside = partial(by_keys.first_in_time, self._axis.bounds(window))
+            inside = partial(by_keys.first_in_time, self.given.axis.bounds(window))
             late = self.plan.division.late
             return Lookback(inside, np.unique(np.concatenate([pieces.low, pieces.high, keys])) if late else None)
         if isinstance(window, CountWindow):
@@ -180,7 +177,7 @@ class Placing:
             self._between = share
             return None
         if self.plan.positions or not isinstance(self._window, DurationWindow):
-            how = replace(how, counted=self._surveyor.parts(_edges(slices), by_partition=True))
+            how = replace(how, counted=self.given.parts(_edges(slices), by_partition=True))
         partitions = len(how.at_home) == len({some.home for some in how.at_home})
         what = "partitions of the input" if partitions else "stretches of the input, cut between files,"
         reason = (
@@ -191,22 +188,22 @@ class Placing:
 
     def _cut(self, found: Pieces) -> Placement:
         total = found.total
-        shuffled = int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
+        shuffled = int(self.given.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
         # A power of two, so that parts that are counted begin where slices do.
         most = 1 << max(0, min(limits.SPARK_SLICES, shuffled, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
         step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
-        keys = self._surveyor.sample(step)
+        keys = self.given.sample(step)
         pieces = None
         if not isinstance(self._window, DurationWindow):
             cuts = _quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS))
-            pieces = self._surveyor.parts(cuts, by_partition=False)
+            pieces = self.given.parts(cuts, by_partition=False)
         lookback = self._lookback(found if pieces is None else pieces, keys)
         while most > 1:
             slices = slices_by_key(_quantiles(keys, most), lookback, found)
             overlap, longest = _shares(slices, keys)
             if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
                 if self.plan.positions and pieces is None:
-                    pieces = self._surveyor.parts(_edges(slices), by_partition=False)
+                    pieces = self.given.parts(_edges(slices), by_partition=False)
                 width = "that time" if self.plan.division.late else "the window"
                 reason = (
                     f"{self.plan.division.reason}; {len(slices)} slices, which overlap by {width}, "

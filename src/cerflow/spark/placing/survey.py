@@ -9,13 +9,14 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType
+from pyspark.sql.types import LongType, StructType
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
@@ -26,6 +27,7 @@ from cerflow.engine.slices.by_keys import GREATEST, LEAST, Pieces
 from cerflow.language.formula import AttributeWindow
 from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
 from cerflow.spark.frames.events import IDENTIFIER, EventColumns, with_number_of_cuts
+from cerflow.spark.frames.plan import JobPlan
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
 _SIZE = re.compile(r"sizeInBytes=([0-9.E+]+) (\w+)")
@@ -79,13 +81,23 @@ def spark_plan(frame: DataFrame, mode: str) -> str:
 
 
 @dataclass(frozen=True)
-class Surveyor:
-    """Surveys the events of a frame along an axis; a ``window`` on an attribute wants to know its measures, too."""
+class Selected:
+    """The events of a query in a ``frame`` with plain names, and the plan for the columns that are sent.
+
+    ``types`` is the schema of the input; with ``skip`` it may have events that cannot be used. Surveys find out about
+    the events along their `axis`; a window on an attribute wants to know its measures, too.
+    """
 
     frame: DataFrame
     events: EventColumns
-    axis: Axis
-    window: object
+    plan: JobPlan
+    types: StructType
+    skip: bool
+
+    @cached_property
+    def axis(self) -> Axis:
+        """The primary order of the events."""
+        return Axis(self.plan.schema)
 
     def partitions(self, *, by_file: bool) -> Pieces:
         """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
@@ -99,7 +111,7 @@ class Surveyor:
 
     def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Pieces:
         """The same for the parts of a stream between some keys, apart for each partition or as one."""
-        rows = with_number_of_keys(self._numbered(), "piece", self.events.leading(), self.axis, cuts)
+        rows = self.with_number_of_keys(self._numbered(), "piece", cuts)
         return self._survey(rows, F.spark_partition_id() if by_partition else F.lit(0), [F.col("piece")])
 
     def sample(self, step: int) -> Ints:
@@ -107,12 +119,38 @@ class Surveyor:
         rows = self._numbered().filter((F.col(IDENTIFIER) % step == 0) & self.events.valid())
         return np.sort(self.axis.keys(rows.select(self.events.leading().alias("key")).toArrow().column("key")))
 
+    def with_number_of_keys(self, rows: DataFrame, name: str, keys: Sequence[int]) -> DataFrame:
+        """Rows with the number of keys (ascending) at which to cut that are not greater than their own."""
+        inner = [self.axis.literal(key) for key in keys if key not in (LEAST, GREATEST)]
+        value = self.axis.compared(self.events.leading())
+        rows = with_number_of_cuts(rows, name, value, inner, self.axis.data_type)
+        return rows.withColumn(name, F.col(name) + keys.count(LEAST))
+
+    def greatest_share(self) -> float:
+        """The events of the most frequent key, as a share of all that have one; 0 with few events. Runs one job."""
+        keys = [key.alias(f"key{number}") for number, key in enumerate(self.events.keys(self.plan))]
+        known = self.frame.select(*keys).dropna()
+        counts = known.groupBy(*known.columns).count()
+        (row,) = counts.agg(F.max("count").alias("most"), F.sum("count").alias("all")).collect()
+        return 0.0 if (row["all"] or 0) < limits.SPARK_SKEW_EVENTS else row["most"] / row["all"]
+
+    def end(self) -> pa.Array | None:
+        """A time, in an array, before which no more events come; None if there are no events. Runs a job.
+
+        It is that of the last event, or a later one that is known.
+        """
+        events, until = self.events, self.plan.task.until
+        latest = self.frame.filter(events.valid()).agg(F.max(events.leading()).alias("time")).toArrow().column("time")
+        known = latest.combine_chunks().drop_null().cast(events.schema.columns.field(str(events.schema.time)).type)
+        times = known if until is None else pa.concat_arrays([known, until])
+        return times.take(pc.sort_indices(times)[-1:]) if len(known) else None
+
     def _numbered(self) -> DataFrame:
         return self.frame.withColumn(IDENTIFIER, F.monotonically_increasing_id())
 
     def _survey(self, rows: DataFrame, part: Column, keys: Sequence[Column]) -> Pieces:
         """The rows with the same ``keys`` in each part as a piece."""
-        events, window = self.events, self.window
+        events, window = self.events, self.plan.division.window
         leading = F.when(events.valid(), events.leading())
         aggregates = [
             F.count(F.lit(1)).alias("count"),
@@ -136,29 +174,3 @@ class Surveyor:
             )
         number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
         return Pieces(number, low, high, count, measured, valid)
-
-
-def with_number_of_keys(rows: DataFrame, name: str, value: Column, axis: Axis, keys: Sequence[int]) -> DataFrame:
-    """Rows with the number of keys (ascending) at which to cut that are not greater than a value."""
-    inner = [axis.literal(key) for key in keys if key not in (LEAST, GREATEST)]
-    rows = with_number_of_cuts(rows, name, axis.compared(value), inner, axis.data_type)
-    return rows.withColumn(name, F.col(name) + keys.count(LEAST))
-
-
-def greatest_share(frame: DataFrame, keys: Sequence[Column]) -> float:
-    """The events of the most frequent key, as a share of all that have one; 0 with few events. Runs one job."""
-    known = frame.select(*(key.alias(f"key{number}") for number, key in enumerate(keys))).dropna()
-    counts = known.groupBy(*known.columns).count()
-    (row,) = counts.agg(F.max("count").alias("most"), F.sum("count").alias("all")).collect()
-    return 0.0 if (row["all"] or 0) < limits.SPARK_SKEW_EVENTS else row["most"] / row["all"]
-
-
-def end_of_events(frame: DataFrame, events: EventColumns, until: pa.Array | None) -> pa.Array | None:
-    """A time, in an array, before which no more events come; None if a DataFrame with plain names has none. Runs a job.
-
-    It is that of the last event, or a later one that is known: ``until``.
-    """
-    latest = frame.filter(events.valid()).agg(F.max(events.leading()).alias("time")).toArrow().column("time")
-    known = latest.combine_chunks().drop_null().cast(events.schema.columns.field(str(events.schema.time)).type)
-    times = known if until is None else pa.concat_arrays([known, until])
-    return times.take(pc.sort_indices(times)[-1:]) if len(known) else None
