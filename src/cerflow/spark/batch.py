@@ -29,7 +29,7 @@ from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan, showing
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import recognized, selected
 from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, Placing, files_by_tasks
-from cerflow.spark.placing.survey import Selected, estimate
+from cerflow.spark.placing.survey import Selected
 from cerflow.spark.source.planned import Planned
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
 from cerflow.spark.worker import require_cerflow, run_own_python
@@ -128,7 +128,7 @@ def explain(
     whole, rows = _prepared(query, df, on_bad_record, **arguments)
     placement = _placed(df, whole, rows)
     share = None
-    if placement.kind is PlacementKind.BY_KEY and not estimate(rows.frame).is_small:
+    if placement.kind is PlacementKind.BY_KEY and not rows.guess.is_small:
         share = rows.greatest_share()
     paragraphs = {
         "Sent to the tasks": _sent(whole, rows.plan, df.schema, placement),

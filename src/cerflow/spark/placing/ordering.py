@@ -186,7 +186,7 @@ def _likely(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
         begun = F.lit(True) if some.begin == LEAST else axis.at_least(leading, some.begin)
         ranges.append(begun if some.stop == GREATEST else begun & ~axis.at_least(leading, some.stop))
     likely = frame.filter(reduce(Column.__or__, ranges))
-    return likely if estimate(likely).pruned == estimate(frame).pruned else frame
+    return likely if estimate(likely).pruned == given.guess.pruned else frame
 
 
 def number_rows(frame: DataFrame) -> DataFrame:

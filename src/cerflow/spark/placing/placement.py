@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -113,7 +113,7 @@ class Placing:
         how = self.by_tasks()
         if how is not None:
             return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
-        guess = self._guess
+        guess = self.given.guess
         if guess.is_small:
             return self._otherwise("the input is small")
         if not guess.stays and (plan.by_key or schema.time is None):
@@ -143,16 +143,12 @@ class Placing:
         plan = self.plan
         if plan.by_key:
             return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
-        if plan.by_clock and exact(plan.schema) and not self._guess.is_small:
+        if plan.by_clock and exact(plan.schema) and not self.given.guess.is_small:
             how = self.given.end()
             if how is not None:
                 reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
                 return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
         return Placement(PlacementKind.ONE_TASK, why)
-
-    @cached_property
-    def _guess(self) -> survey.Estimate:
-        return survey.estimate(self.given.frame)
 
     def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
         """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""

@@ -99,6 +99,11 @@ class Selected:
         """The primary order of the events."""
         return Axis(self.plan.schema)
 
+    @cached_property
+    def guess(self) -> Estimate:
+        """Spark's estimate of the events."""
+        return estimate(self.frame)
+
     def partitions(self, *, by_file: bool) -> Pieces:
         """Count the rows of each piece of the partitions, and find the least and greatest key of each, in one job.
 
