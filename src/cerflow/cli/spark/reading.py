@@ -6,10 +6,9 @@ The tasks read the files, one file or piece of a large file each, with the same 
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     # Tasks import this module, and need not have the libraries of the command line.
     from cerflow.cli.commands.request import Inputs
 
-_PACKED = "number bigint, payload binary"
 _Batches = Iterator[pa.RecordBatch]
 #: A file or a piece of it, and the number of the input that it belongs to.
 _Piece = tuple[int, FilePart]
@@ -91,7 +89,7 @@ def read_frame(spark: SparkSession, read: Inputs) -> SparkEvents:
 
     def split(places: Sequence[tuple[int, FilePart, int, int]], batches: _Batches) -> Iterator[tuple[SplitRows, str]]:
         """The rows of the pieces whose numbers come, and the names of their files."""
-        for place in _numbers(batches):
+        for place in chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
             number, content, begin, before = places[place]
             own = plan.plans[number]
             for block in read_blocks(own.one.events, content, own.as_text):
@@ -121,24 +119,13 @@ def _pieces(spark: SparkSession, inputs: Sequence[Input[Source]]) -> list[_Piece
     return list(dict.fromkeys((k, FilePart(piece.path)) if piece.path in whole else (k, piece) for k, piece in cut))
 
 
-def _each(spark: SparkSession, given: Sequence[Any], work: Callable[[Any], object]) -> list[Any]:
+def _each(spark: SparkSession, given: Sequence[Any], work: Callable[[Any], Any]) -> list[Any]:
     """What a function makes of each value, by one task each."""
-
-    def done(batches: _Batches) -> _Batches:
-        for number in _numbers(batches):
-            yield pa.RecordBatch.from_pydict({"number": [number], "payload": [pickle.dumps(work(given[number]))]})
-
-    rows = _tasks(spark, len(given)).mapInArrow(done, _PACKED).collect() if given else []
-    return [pickle.loads(row["payload"]) for row in sorted(rows, key=lambda row: row["number"])]
+    return spark.sparkContext.parallelize(given, len(given)).map(work).collect() if given else []
 
 
 def _tasks(spark: SparkSession, count: int) -> DataFrame:
     return spark.range(0, count, 1, numPartitions=max(count, 1))
-
-
-def _numbers(batches: _Batches) -> Iterator[int]:
-    for batch in batches:
-        yield from batch.column(0).to_pylist()
 
 
 def _batches(table: pa.Table) -> _Batches:

@@ -108,19 +108,17 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     query.warn_of_times(events.schema, times)
     if looked_for:
         warn_of_types(query, occurring)
-    refused = 0 if events.refused is None else events.refused.count()
-    if events.refused is None or not refused:
-        pass
-    elif bad_records.fails:
-        bad_records.refuse(events.refused.orderBy("row").limit(1).toArrow())
-    elif bad_records.path is None:
-        bad_records.count = refused
-    else:
-        for batch in arrow_batches(events.refused.orderBy("row")):
+    refused = events.refused
+    if refused is not None and bad_records.fails:
+        bad_records.refuse(refused.orderBy("row").limit(1).toArrow())
+    elif refused is not None and bad_records.path is None:
+        bad_records.count = refused.count()
+    elif refused is not None:
+        for batch in arrow_batches(refused.orderBy("row")):
             bad_records.refuse(pa.Table.from_batches([batch]))
     # Write them before the matches: then matches that exist always have complete dead letters.
     bad_records.write()
-    return events.rows - refused
+    return events.rows - bad_records.count
 
 
 def _write(
