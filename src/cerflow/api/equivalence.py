@@ -154,8 +154,9 @@ def satisfiable(
     >>> cerflow.satisfiable("A ; B FILTER B.v > 3")
     <Verdict True: {A@0, B@1} detected at 1 in [{'type': 'A', 'v': None}, {'type': 'B', 'v': 4}]>
     """
-    formula, text, _ = _formula(f, reading, schema)
-    with Located(text):
+    query = _checked(f, reading, schema)
+    formula = query.tree.formula
+    with Located(query.text):
         answer = shortest_match(formula, schema=schema, budget=Budget(steps), replay=_replay([formula], schema))
     return replace(_verdict(answer, wanted=True), detected_by=None)
 
@@ -185,13 +186,14 @@ def universal(
     >>> cerflow.universal("A+ AS x", output="positions")
     <Verdict False: {•@0} detected at 0 in [{'type': 'other'}]>
     """
-    formula, text, read = _formula(f, reading, schema)
-    alone = output == "positions" or read == "first-order"
+    query = _checked(f, reading, schema)
+    formula = query.tree.formula
+    alone = output == "positions" or query.reading == "first-order"
     labels = [] if alone else sorted(labels_of(formula).assigned - relation_names(formula))
     if len(labels) > limits.UNIVERSAL_LABELS:
         reason = f"whether a formula with {len(labels)} labels has all complex events takes too long to decide"
         hint = 'With output="positions" labels do not count.'
-        raise UnsupportedQueryError(reason, hint=hint).with_source(text)
+        raise UnsupportedQueryError(reason, hint=hint).with_source(query.text)
     each: list[formulas.Formula] = [formulas.AnyEvent()]
     for label in labels:
         each += [formulas.As(some, label) for some in each]
@@ -205,10 +207,9 @@ def universal(
 def _compared(f: FormulaLike, g: FormulaLike, *, one_sided: bool, **asked: Unpack[DecisionOptions]) -> Answer:
     schema, output = asked.get("schema"), asked.get("output", "labels")
     one_of(output, "output", "labels", "positions")
-    (first, _, one), (second, _, other) = (
-        _formula(given, asked.get("reading", "second-order"), schema) for given in (f, g)
-    )
-    if output == "positions" or "first-order" in (one, other):
+    queries = [_checked(given, asked.get("reading", "second-order"), schema) for given in (f, g)]
+    first, second = (query.tree.formula for query in queries)
+    if output == "positions" or any(query.reading == "first-order" for query in queries):
         first, second = formulas.positions_alone(first), formulas.positions_alone(second)
     replay, budget = _replay([first, second], schema), Budget(asked.get("steps"))
     return find_difference(first, second, one_sided=one_sided, schema=schema, budget=budget, replay=replay)
@@ -248,14 +249,12 @@ def _verdict(answer: Answer, *, wanted: bool) -> Verdict:
     )
 
 
-def _formula(
-    given: FormulaLike, reading: Reading, schema: Schema | None
-) -> tuple[formulas.Formula, str | None, Reading]:
-    """The tree of what is evaluated, checked; the text that its places are in; and how it is read."""
+def _checked(given: FormulaLike, reading: Reading, schema: Schema | None) -> Query:
+    """A formula as a query, whose formula fits the schema."""
     if not isinstance(given, Query):
         given = Query(formula_tree(given), text=given if isinstance(given, str) else None, reading=reading)
     formula = given.tree.formula
     if schema is not None:
         with Located(given.text):
             check_types(Select(formula), schema)
-    return formula, given.text, given.reading
+    return given
