@@ -21,36 +21,37 @@ def source(tmp_path):
     return parse_source(str(path))
 
 
-def test_what_fits_is_read_here(source):
-    choice = choose_runner([source], [])
-    assert not choice.spark
-    assert choice.reason.startswith("in this process: the input needs about 36 bytes of ")
-    assert choice.warning is None
+def test_what_fits_is_read_here(source, capsys):
+    spark, at_once, reason = choose_runner([source], [])
+    assert (spark, at_once) == (False, "")
+    assert reason.startswith("in this process: the input needs about 36 bytes of ")
+    assert capsys.readouterr().err == ""
 
 
 def test_options_of_spark_choose_it(source):
-    assert choose_runner([source], ["--master"]) == choosing.Choice(True, "on Spark, because of --master")
+    assert choose_runner([source], ["--master"]) == (True, "", "on Spark, because of --master")
 
 
 def test_standard_input_is_read_here():
-    assert choose_runner([parse_source("-", InputFormat.CSV)], []).reason == "in this process, as standard input is"
+    found = choose_runner([parse_source("-", InputFormat.CSV)], [])
+    assert found == (False, "", "in this process, as standard input is")
 
 
-def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch):
+def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch, capsys):
     monkeypatch.setattr(choosing, "available_memory", lambda: 71)
     monkeypatch.setattr(choosing, "java_problem", lambda: None)
     monkeypatch.setattr(choosing, "find_spec", lambda _: object())
     figures = "the input needs about 36 bytes of 71 bytes of free memory"
-    assert choose_runner([source], []) == choosing.Choice(True, note=f"on Spark: {figures}")
+    assert choose_runner([source], []) == (True, f"on Spark: {figures}", "")
     monkeypatch.setattr(choosing, "available_memory", lambda: 72)
-    assert not choose_runner([source], []).spark
+    assert not choose_runner([source], [])[0]
     monkeypatch.setattr(choosing, "available_memory", lambda: 71)
     monkeypatch.setattr(choosing, "java_problem", lambda: "there is no java")
-    choice = choose_runner([source], [])
-    assert not choice.spark
-    assert choice.warning == f"{figures}, but it is read in this process, because there is no java"
+    assert choose_runner([source], []) == (False, "", "")
+    assert f"warning: {figures}, but it is read in this process, because there is no java\n" in capsys.readouterr().err
     monkeypatch.setattr(choosing, "find_spec", lambda _: None)
-    assert "PySpark is not installed (pip install" in (choose_runner([source], []).warning or "")
+    assert choose_runner([source], []) == (False, "", "")
+    assert "PySpark is not installed (pip install" in capsys.readouterr().err
 
 
 def test_estimates_follow_format_and_packing(tmp_path):

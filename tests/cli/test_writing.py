@@ -253,4 +253,4 @@ def test_what_orc_does_not_hold(tmp_path):
 )
 def test_directories_that_do_not_make_sense(output, says):
     with pytest.raises(typer.BadParameter, match=says):
-        Request.prepare(parse("SELECT * WHERE A"), InputOptions(), ColumnOptions(), output, RunOptions())
+        Request(parse("SELECT * WHERE A"), InputOptions(), ColumnOptions(), output, RunOptions())

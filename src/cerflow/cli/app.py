@@ -60,7 +60,7 @@ def run(
     """Write the matches of a query in the events of the inputs."""
     watch = PhaseTimer(context.obj)
     from cerflow.cli.commands.request import Request, load_query
-    from cerflow.cli.spark.session import Choice, choose_runner, require_pyspark
+    from cerflow.cli.spark.session import choose_runner, require_pyspark
 
     if not inputs.inputs:
         usage("name the events to read with --input PATH", "--input")
@@ -73,7 +73,7 @@ def run(
     if until is not None and not columns.time:
         usage("--until is a time: name the column of times with --time-column", "--until")
     with about(query, predicates):
-        request = Request.prepare(
+        request = Request(
             load_query(query),
             inputs,
             columns,
@@ -82,18 +82,16 @@ def run(
             until=until,
             read_too=[path for path in (query.query, *(predicates or ())) if path is not None],
         )
-        choice = Choice(runner == "spark")
+        on_spark, at_once, reason = runner == "spark", "", ""
         if runner == "auto":
             given = [option for option, value in (only_spark | directory).items() if value]
-            choice = choose_runner([one.events for one in request.inputs.inputs], given)
-        if choice.spark and (options.memory is not None or options.timeout is not None):
+            on_spark, at_once, reason = choose_runner([one.events for one in request.inputs.inputs], given)
+        if on_spark and (options.memory is not None or options.timeout is not None):
             usage("--memory and --timeout are limits of a run in this process (--runner local)", "--runner")
-        if choice.warning is not None:
-            warn(choice.warning)
-        if choice.note is not None:
-            note(choice.note)
+        if at_once:
+            note(at_once)
         with Progress() as shown:
-            if choice.spark:
+            if on_spark:
                 require_pyspark()
                 from cerflow.cli.spark.runner import run_on_spark
 
@@ -103,9 +101,9 @@ def run(
 
                 with time_limit(options.timeout):
                     outcome = run_local(request, shown, watch)
-        if options.summary and choice.spark:
+        if options.summary and on_spark:
             warn("--summary draws what runs in this process find (--runner local)")
-        note(str(replace(outcome, where=choice.reason)))
+        note(str(replace(outcome, where=reason)))
         for line in outcome.drawn.splitlines():
             note(line)
 

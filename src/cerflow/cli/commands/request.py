@@ -22,7 +22,7 @@ from cerflow.base.units import TimeUnit
 from cerflow.cli import options as o
 from cerflow.cli.output.reporting import PhaseTimer, warn
 from cerflow.cli.output.targets import STANDARD_OUTPUT, check_writable, refuse_clashes
-from cerflow.cli.output.writing import OutputFormat, Sink, open_sink, output_format_of, write_table
+from cerflow.cli.output.writing import Sink, open_sink, output_format_of, write_table
 from cerflow.engine.results.report import CountForm
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
@@ -119,26 +119,15 @@ class BadRecords:
         write_table(self.path, output_format_of(self.path), table)
 
 
-@dataclass(frozen=True)
 class Request:
-    """A run, ready to begin; ``until`` is the time, as typed, up to which the events are complete."""
+    """A run, ready to begin: all is checked that needs no reading of events.
 
-    query: Query | Program
-    inputs: Inputs
-    output: o.OutputOptions
-    options: o.RunOptions
-    output_format: OutputFormat
-    bad_records: BadRecords
-    until: str | None
+    ``until`` is the time, as typed, up to which the events are complete; ``read_too`` are files that are read besides
+    the inputs: the query, predicates. Raises as `Inputs.prepare`, and OutputError.
+    """
 
-    @property
-    def form(self) -> MatchForm:
-        """The form of the matches."""
-        return {"flat": self.output.flat, "counts": self.options.counts}
-
-    @classmethod
-    def prepare(
-        cls,
+    def __init__(
+        self,
         query: Query | Program,
         inputs: o.InputOptions,
         columns: o.ColumnOptions,
@@ -147,31 +136,28 @@ class Request:
         *,
         until: str | None = None,
         read_too: Sequence[str] = (),
-    ) -> Request:
-        """Check all that needs no reading of events; raises as `Inputs.prepare`, and OutputError.
-
-        ``read_too`` are files that are read besides the inputs: the query, predicates.
-        """
+    ) -> None:
         if output.directory and output.output == STANDARD_OUTPUT:
             o.usage(
                 "--output-mode and --partition-by are for directories; name one with --output PATH", "--output-mode"
             )
         if output.output_mode == "overwrite-partitions" and not output.partition_by:
             o.usage("--output-mode overwrite-partitions needs --partition-by COLUMN", "--output-mode")
-        bad_records = BadRecords(options.on_bad_record, options.dead_letter)
-        read = Inputs.prepare(query, inputs, columns)
+        self.query, self.output, self.options, self.until = query, output, options, until
+        self.bad_records = BadRecords(options.on_bad_record, options.dead_letter)
+        self.inputs = Inputs.prepare(query, inputs, columns)
         if not output.directory:
             check_writable(output.output)
         refuse_clashes(
-            [one.events for one in read.inputs],
+            [one.events for one in self.inputs.inputs],
             read_too,
             output=output.output,
             directory=output.directory,
-            dead_letters=bad_records.path,
+            dead_letters=self.bad_records.path,
         )
-        return cls(
-            query, read, output, options, output_format_of(output.output, output.output_format), bad_records, until
-        )
+        self.output_format = output_format_of(output.output, output.output_format)
+        #: The form of the matches.
+        self.form: MatchForm = {"flat": output.flat, "counts": options.counts}
 
     def write(
         self,

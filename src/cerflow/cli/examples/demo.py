@@ -44,7 +44,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
     query_path.write_text(query_text("dip"), encoding="utf-8")
     console.print(f"{events:,} stock ticks of ten companies over a trading day: {events_path}\n")
     console.print(query_text("dip"), markup=False)
-    request = Request.prepare(
+    request = Request(
         parse(query_text("dip")),
         InputOptions([str(events_path)]),
         ColumnOptions(time=["time"], sequence=["id"]),

@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -24,7 +23,7 @@ import pyarrow.parquet
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.cli.output.reporting import in_largest_unit
+from cerflow.cli.output.reporting import in_largest_unit, warn
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 if TYPE_CHECKING:
@@ -92,14 +91,13 @@ def _session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterato
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     with as_file(files("cerflow.cli") / "log4j2.properties") as log:
         given = dict(settings)
-        java_options = given.pop("spark.driver.extraJavaOptions", "")
+        java_options = f"-Dlog4j2.configurationFile={log.as_uri()} {given.pop('spark.driver.extraJavaOptions', '')}"
+        own = {
+            "spark.driver.extraJavaOptions": java_options,
+            "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        }
         builder = SparkSession.Builder().appName("cerflow").master(master or "local[*]")
-        builder = builder.config(
-            "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log.as_uri()} {java_options}"
-        )
-        builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
-        for key, value in (_SETTINGS | given).items():
-            builder = builder.config(key, value)
+        builder = builder.config(map={**own, **_SETTINGS, **given})
         interrupt = signal.getsignal(signal.SIGINT)
         with _without_chatter(), _nothing_left_behind():
             spark = builder.getOrCreate()
@@ -226,34 +224,27 @@ _VALUE = 48
 _INSTALL = "pip install 'cerflow[spark]'"
 
 
-@dataclass(frozen=True)
-class Choice:
-    """Whether to run on Spark, and the reason for the closing line; ``note`` and ``warning`` are said at once."""
+def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> tuple[bool, str, str]:
+    """Decide by the inputs whether to run on Spark; ``spark_options`` are the given options that only Spark knows.
 
-    spark: bool
-    reason: str = ""
-    note: str | None = None
-    warning: str | None = None
-
-
-def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> Choice:
-    """Decide by the inputs; ``spark_options`` are the given options that only Spark knows."""
+    The reason comes second if it is to be said at once, or third, for the closing line.
+    """
     given = next(iter(spark_options), None)
     if given is not None:
-        return Choice(True, f"on Spark, because of {given}")
+        return True, "", f"on Spark, because of {given}"
     files = [(file, source.format) for source in sources for file in source.files]
     if not files:
-        return Choice(False, "in this process, as standard input is")
+        return False, "", "in this process, as standard input is"
     needed, free = sum(memory_needed(*file) for file in files), available_memory()
     known = (in_largest_unit(number, ("bytes", "KiB", "MiB", "GiB"), 1024) for number in (needed, free))
     figures = f"the input needs about {' of '.join(known)} of free memory"
     if needed * limits.MEMORY_SHARE <= free:
-        return Choice(False, f"in this process: {figures}")
+        return False, "", f"in this process: {figures}"
     missing = java_problem() if find_spec("pyspark") is not None else f"PySpark is not installed ({_INSTALL})"
     if missing is None:
-        return Choice(True, note=f"on Spark: {figures}")
-    warning = f"{figures}, but it is read in this process, because {missing}"
-    return Choice(False, warning=warning)
+        return True, f"on Spark: {figures}", ""
+    warn(f"{figures}, but it is read in this process, because {missing}")
+    return False, "", ""
 
 
 def memory_needed(file: Path, input_format: InputFormat) -> int:
