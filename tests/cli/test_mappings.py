@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from cerflow.api.stream_inputs import Input
 from cerflow.cli.app import app
 from cerflow.cli.commands.request import mapped
-from cerflow.cli.options import ColumnOptions
+from cerflow.cli.options import InputOptions
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.sources import InputFormat, Source
 from cerflow.logic.analysis.columns import ColumnUsage
@@ -154,16 +154,16 @@ SOURCES = [Source(f"{name}.csv", InputFormat.CSV, (), name) for name in ("trades
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (ColumnOptions(type=["trade=kind"]), "there is no input 'trade'; the inputs are trades, quotes"),
-        (ColumnOptions(rename=["trade=a=b"]), "there is no input 'trade'"),
-        (ColumnOptions(rename=["a"]), "'a' is not of the form"),
-        (ColumnOptions(rename=["a=b=c=d"]), "'a=b=c=d' is not of the form"),
-        (ColumnOptions(rename=["a=b", "c=b"]), "the column 'b' gets two names: 'a' and 'c'"),
-        (ColumnOptions(time=["trades="]), "'trades=' is not of the form"),
-        (ColumnOptions(time=["a", "b"]), "given twice for all inputs: 'a' and 'b'"),
-        (ColumnOptions(time=["trades=a", "trades=b"]), "given twice for the input 'trades': 'a' and 'b'"),
-        (ColumnOptions(type=["k"], constant_type=["X"]), "all inputs have a type column already"),
-        (ColumnOptions(type=["trades=k"], constant_type=["trades=X"]), "the input 'trades' has a type column already"),
+        (InputOptions(type=["trade=kind"]), "there is no input 'trade'; the inputs are trades, quotes"),
+        (InputOptions(rename=["trade=a=b"]), "there is no input 'trade'"),
+        (InputOptions(rename=["a"]), "'a' is not of the form"),
+        (InputOptions(rename=["a=b=c=d"]), "'a=b=c=d' is not of the form"),
+        (InputOptions(rename=["a=b", "c=b"]), "the column 'b' gets two names: 'a' and 'c'"),
+        (InputOptions(time=["trades="]), "'trades=' is not of the form"),
+        (InputOptions(time=["a", "b"]), "given twice for all inputs: 'a' and 'b'"),
+        (InputOptions(time=["trades=a", "trades=b"]), "given twice for the input 'trades': 'a' and 'b'"),
+        (InputOptions(type=["k"], constant_type=["X"]), "all inputs have a type column already"),
+        (InputOptions(type=["trades=k"], constant_type=["trades=X"]), "the input 'trades' has a type column already"),
     ],
 )
 def test_options_that_do_not_go_together(options, says):
@@ -172,7 +172,7 @@ def test_options_that_do_not_go_together(options, says):
 
 
 def test_what_is_said_of_one_input_goes_before_what_is_said_of_all():
-    options = ColumnOptions(type=["trades=kind"], constant_type=["X"], rename=["a=b", "quotes=c=d"], time=["t"])
+    options = InputOptions(type=["trades=kind"], constant_type=["X"], rename=["a=b", "quotes=c=d"], time=["t"])
     (trades, quotes), roles = mapped(SOURCES, options)
     assert (trades.type, trades.constant_type, trades.rename) == ("kind", None, {"b": "a"})
     assert (quotes.type, quotes.constant_type, quotes.rename) == (None, "X", {"b": "a", "d": "c"})

@@ -16,7 +16,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.cli.commands.request import Inputs
-from cerflow.cli.options import ColumnOptions, InputOptions
+from cerflow.cli.options import InputOptions
 from cerflow.cli.spark.reading import read_frame
 from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
@@ -123,15 +123,15 @@ def rows_of(table):
     return [tuple(map(plain, row)) for row in zip(*(column.to_pylist() for column in table.columns))]
 
 
-def options(name, **others):
-    encoding = next((encoding for mark, encoding in ENCODINGS.items() if f".{mark}." in name), "utf-8")
-    return ColumnOptions(encoding=encoding, **others)
+def options(path, **others):
+    encoding = next((encoding for mark, encoding in ENCODINGS.items() if f".{mark}." in path.name), "utf-8")
+    return InputOptions([str(path)], encoding=encoding, **others)
 
 
-def local(path, columns):
+def local(given):
     """The table, the numbers of its rows, the refused rows, and the remarks; or the error."""
     try:
-        read = Inputs.prepare(QUERY, InputOptions([str(path)]), columns)
+        read = Inputs.prepare(QUERY, given)
         events = read.read()
     except InputError as error:
         return str(error)
@@ -143,7 +143,7 @@ def local(path, columns):
 def test_what_is_read(tmp_path, name):
     content, expected = FILES[name]
     (tmp_path / name).write_bytes(content)
-    found = local(tmp_path / name, options(name))
+    found = local(options(tmp_path / name))
     if isinstance(expected, str):
         assert re.search(expected, found), found
     else:
@@ -156,7 +156,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
     content, expected = FILES[name]
     (tmp_path / name).write_bytes(content)
     monkeypatch.setattr(limits, "FILE_PIECE_BYTES", max(10, len(content) // 20))
-    read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / name)]), options(name))
+    read = Inputs.prepare(QUERY, options(tmp_path / name))
     (one,) = read.inputs
     cut = pieces.cut_file(one.events, tmp_path / name)
     if len(cut) == 1 or (".csv" in name and any(map(pieces.has_quotes, cut))):
@@ -170,7 +170,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
     blocks = [list(read_blocks(one.events, piece, as_text)) for piece in cut]
     found = [survey_file(one, read.columns, piece, blocks_of) for piece, blocks_of in zip(cut, blocks)]
     plan = InputPlan.of(one, read.columns, [survey_of_pieces(found)], False)
-    table, rows, refused, _ = local(tmp_path / name, options(name))
+    table, rows, refused, _ = local(options(tmp_path / name))
     parts, before = [], 0
     for piece, each in zip(cut, found):
         parts += [plan.part(block.behind(before), 0, None) for block in read_blocks(one.events, piece, plan.as_text)]
@@ -190,7 +190,7 @@ def test_pieces_of_a_file_with_types(tmp_path, monkeypatch, name):
     else:
         pyarrow.parquet.write_table(table, tmp_path / name, row_group_size=1500)
     monkeypatch.setattr(limits, "FILE_PIECE_BYTES", 30_000)
-    read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / name)]), options(name))
+    read = Inputs.prepare(QUERY, options(tmp_path / name))
     (one,) = read.inputs
     cut = pieces.cut_file(one.events, tmp_path / name)
     assert len(cut) > 2
@@ -204,16 +204,16 @@ def test_pieces_of_a_file_with_types(tmp_path, monkeypatch, name):
 @pytest.mark.parametrize(("types", "clean"), [(["A", "B"], True), (["A", None], False)])
 def test_it_is_known_of_files_with_types_whether_rows_are_bad(tmp_path, types, clean):
     pyarrow.parquet.write_table(pa.table({"type": types, "v": [1, None]}), tmp_path / "a.parquet")
-    read = Inputs.prepare(QUERY, InputOptions([str(tmp_path / "a.parquet")]), options("a.parquet"))
+    read = Inputs.prepare(QUERY, options(tmp_path / "a.parquet"))
     found = survey(read.inputs[0], read.columns, FilePart(tmp_path / "a.parquet"))
     assert (found.rows, found.columns["v"].values) == (2, 0)
     assert InputPlan.of(read.inputs[0], read.columns, [found], False).clean is clean
 
 
-def compared(spark, path, columns):
+def compared(spark, given):
     """Read a path by both, compare, and give what the local reader found."""
-    found = local(path, columns)
-    read = Inputs.prepare(QUERY, InputOptions([str(path)]), columns)
+    found = local(given)
+    read = Inputs.prepare(QUERY, given)
     if isinstance(found, str):
         with pytest.raises(PySparkException, match=re.escape(found)):
             read_frame(spark, read)
@@ -243,18 +243,18 @@ def test_spark_reads_the_same(tmp_path, spark, monkeypatch):
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     # Most files by one read: sessions are slow, and there are columns with other types in other files.
-    refused = [len(compared(spark, tmp_path / kind, options(kind))[2]) for kind in ("csv", "json")]
+    refused = [len(compared(spark, options(tmp_path / kind))[2]) for kind in ("csv", "json")]
     assert min(refused) > 10
-    compared(spark, tmp_path / "csv" / "zip.csv", options("", column_types=["zip=text"]))
-    compared(spark, tmp_path / "csv" / "nothing.csv", options(""))
+    compared(spark, options(tmp_path / "csv" / "zip.csv", column_types=["zip=text"]))
+    compared(spark, options(tmp_path / "csv" / "nothing.csv"))
     for path in sorted((tmp_path / "alone").iterdir()):
-        compared(spark, path, options(path.name))
+        compared(spark, options(path))
     pyarrow.parquet.write_table(TABLES["text.parquet"][0], tmp_path / "pieces.parquet", row_group_size=1)
     with monkeypatch.context() as patch:
         patch.setattr(limits, "FILE_PIECE_BYTES", 100)
-        found = compared(spark, tmp_path / "pieces.parquet", options(""))
+        found = compared(spark, options(tmp_path / "pieces.parquet"))
     assert [row["row"] for row in found[2]] == TABLES["text.parquet"][1]
     for name, (table, expected) in TABLES.items():
         writer = pyarrow.orc.write_table if name.endswith("orc") else pyarrow.parquet.write_table
         writer(table, tmp_path / name)
-        assert [row["row"] for row in compared(spark, tmp_path / name, options(""))[2]] == expected, name
+        assert [row["row"] for row in compared(spark, options(tmp_path / name))[2]] == expected, name

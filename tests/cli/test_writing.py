@@ -14,7 +14,7 @@ import typer
 from cerflow.api.query import parse
 from cerflow.base.errors import BadRecordError, InputError, OutputError
 from cerflow.cli.commands.request import BadRecords, Request
-from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions
+from cerflow.cli.options import InputOptions, OutputOptions, RunOptions
 from cerflow.cli.output.targets import check_writable
 from cerflow.cli.output.writing import OutputFormat, open_sink, output_format_of
 
@@ -253,4 +253,4 @@ def test_what_orc_does_not_hold(tmp_path):
 )
 def test_directories_that_do_not_make_sense(output, says):
     with pytest.raises(typer.BadParameter, match=says):
-        Request(parse("SELECT * WHERE A"), InputOptions(), ColumnOptions(), output, RunOptions())
+        Request(parse("SELECT * WHERE A"), InputOptions(), output, RunOptions())

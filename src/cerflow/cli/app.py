@@ -45,7 +45,6 @@ def run(
     context: typer.Context,
     query: o.QueryOptions,
     inputs: o.InputOptions,
-    columns: o.ColumnOptions,
     until: str | None = o.option(
         "The events are complete up to this time, so deadlines up to it have passed: a value of the time column, or "
         "for timestamps a text such as 2024-03-15T10:00.",
@@ -70,13 +69,12 @@ def run(
         usage("--master and --conf are settings of Spark; they do not work with --runner local", "--runner")
     if runner == "local" and any(directory.values()):
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
-    if until is not None and not columns.time:
+    if until is not None and not inputs.time:
         usage("--until is a time: name the column of times with --time-column", "--until")
     with about(query, predicates):
         request = Request(
             load_query(query),
             inputs,
-            columns,
             output,
             options,
             until=until,
@@ -116,8 +114,7 @@ app.command()(in_groups(stream))
 def show(
     *,
     result: Annotated[str, typer.Argument(metavar="RESULT", help="File of matches, written by cerflow run.")],
-    inputs: o.InputOptions,
-    options: Annotated[o.ColumnOptions, "key_timeout"],
+    inputs: Annotated[o.InputOptions, "key_timeout"],
     result_format: InputFormat | None = o.option("Format of the result, if its name does not show it."),
     keys: list[str] | None = o.option(
         "Column of the events by whose values they can be laid out in lanes (unless given, the keys of the result, or "
@@ -145,7 +142,7 @@ def show(
         from cerflow.files.sources import source_of
         from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, open_page, page_of
 
-        found = Inputs.prepare(None, inputs, options)
+        found = Inputs.prepare(None, inputs)
         matches = source_of(result, result_format)
         if output is not None:
             check_writable(output)
@@ -238,23 +235,21 @@ def studio(
 @in_groups
 def check(
     query: o.QueryOptions,
-    inputs: o.InputOptions,
-    columns: Annotated[o.ColumnOptions, "sequence"],
+    inputs: Annotated[o.InputOptions, "sequence"],
     predicates: o.Many = o.PREDICATES,
 ) -> None:
     """Check whether a query is valid, by itself or for the given inputs."""
     from cerflow.cli.commands.checking import summarise_query
 
     with about(query, predicates):
-        typer.echo(visible(summarise_query(query, inputs, columns)))
+        typer.echo(visible(summarise_query(query, inputs)))
 
 
 @app.command()
 @in_groups
 def explain(
     query: o.QueryOptions,
-    inputs: o.InputOptions,
-    columns: Annotated[o.ColumnOptions, "sequence"],
+    inputs: Annotated[o.InputOptions, "sequence"],
     predicates: o.Many = o.PREDICATES,
     output_format: o.ExplainFormat = o.option("Format of the explanation.", "--format", default="text"),
 ) -> None:
@@ -262,7 +257,7 @@ def explain(
     from cerflow.cli.commands.checking import explanation_of
 
     with about(query, predicates):
-        typer.echo(visible(explanation_of(query, inputs, columns, output_format)))
+        typer.echo(visible(explanation_of(query, inputs, output_format)))
 
 
 @app.command()

@@ -154,7 +154,11 @@ class QueryOptions:
 
 @dataclass(frozen=True)
 class InputOptions:
-    """Where the events are."""
+    """Where the events are, and what the columns of the inputs mean.
+
+    Of a column ``VALUE`` applies to all inputs, ``NAME=VALUE`` to the one of that name; ``encoding`` applies to all
+    text files, ``key_timeout`` to all inputs.
+    """
 
     inputs: Many = option(
         "File or directory of events, '-' for standard input; NAME names the stream. May be repeated.",
@@ -162,15 +166,6 @@ class InputOptions:
         metavar="[NAME=]PATH",
     )
     input_format: InputFormat | None = option("Format of the input, if its name does not show it.")
-
-
-@dataclass(frozen=True)
-class ColumnOptions:
-    """What the columns of the inputs mean: ``VALUE`` applies to all inputs, ``NAME=VALUE`` to the one of that name.
-
-    ``encoding`` applies to all text files, ``key_timeout`` to all inputs.
-    """
-
     type: Many = option(
         "Column with the type of each event (default: type), of all inputs or of the one called NAME.",
         "--type-column",

@@ -15,7 +15,7 @@ from cerflow.api.query import Query
 from cerflow.base.errors import QueryWarning, counted, dotted
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.cli.commands.request import Inputs, load_query
-from cerflow.cli.options import ColumnOptions, ExplainFormat, InputOptions, QueryOptions
+from cerflow.cli.options import ExplainFormat, InputOptions, QueryOptions
 from cerflow.cli.output.reporting import located, warn, width_of
 from cerflow.engine.events.time_order import extent
 from cerflow.language import formula as f
@@ -29,7 +29,7 @@ from cerflow.logic.analysis.columns import attributes_in
 _SIGNS: dict[type[Node], str] = {f.StrictSequence: ":", f.StrictIteration: ":+"}
 
 
-def summarise_query(asked: QueryOptions, inputs: InputOptions, options: ColumnOptions) -> str:
+def summarise_query(asked: QueryOptions, inputs: InputOptions) -> str:
     """The summary of a valid query; raises the error of an invalid one.
 
     Warns of probable mistakes: types that never occur, parts that never match, branches that add nothing.
@@ -38,7 +38,7 @@ def summarise_query(asked: QueryOptions, inputs: InputOptions, options: ColumnOp
     schema = None
     times = None
     if inputs.inputs:
-        events = Inputs.prepare(query, inputs, options).read()
+        events = Inputs.prepare(query, inputs).read()
         schema = events.schema
         query.check(schema)
         times = extent(events.table, schema)
@@ -64,7 +64,7 @@ def summarise_query(asked: QueryOptions, inputs: InputOptions, options: ColumnOp
     return "\n".join(parts) + (_columns(schema) if schema is not None else "")
 
 
-def explanation_of(asked: QueryOptions, inputs: InputOptions, options: ColumnOptions, form: ExplainFormat) -> str:
+def explanation_of(asked: QueryOptions, inputs: InputOptions, form: ExplainFormat) -> str:
     """The explanation of a query, for the schema of the inputs if there are any."""
     # A run, which imports this module, explains nothing.
     from cerflow.look.explaining.text import WIDTH
@@ -72,7 +72,7 @@ def explanation_of(asked: QueryOptions, inputs: InputOptions, options: ColumnOpt
     query, path = load_query(asked), asked.query
     schema = None
     if inputs.inputs:
-        schema = Inputs.prepare(query, inputs, options).read().schema
+        schema = Inputs.prepare(query, inputs).read().schema
     for warning in query.warnings(schema):
         warn(located(warning, path))
     terminal = copy_context()

@@ -50,12 +50,12 @@ class Inputs:
     named: bool
 
     @classmethod
-    def prepare(cls, query: Query | Program | None, inputs: o.InputOptions, options: o.ColumnOptions) -> Inputs:
+    def prepare(cls, query: Query | Program | None, options: o.InputOptions) -> Inputs:
         """Find the files, and check the options for them; without a query all columns are alike.
 
         Raises InputError, and typer's BadParameter for options that do not go together.
         """
-        sources = tuple(parse_source(text, inputs.input_format, options.encoding) for text in inputs.inputs or ())
+        sources = tuple(parse_source(text, options.input_format, options.encoding) for text in options.inputs or ())
         found, roles = mapped(sources, options)
         used, reads_streams = ColumnUsage(), True
         if query is not None:
@@ -130,7 +130,6 @@ class Request:
         self,
         query: Query | Program,
         inputs: o.InputOptions,
-        columns: o.ColumnOptions,
         output: o.OutputOptions,
         options: o.RunOptions,
         *,
@@ -145,7 +144,7 @@ class Request:
             o.usage("--output-mode overwrite-partitions needs --partition-by COLUMN", "--output-mode")
         self.query, self.output, self.options, self.until = query, output, options, until
         self.bad_records = BadRecords(options.on_bad_record, options.dead_letter)
-        self.inputs = Inputs.prepare(query, inputs, columns)
+        self.inputs = Inputs.prepare(query, inputs)
         if not output.directory:
             check_writable(output.output)
         refuse_clashes(
@@ -208,7 +207,7 @@ def load_query(options: o.QueryOptions) -> Query | Program:
     return read_query(text, language) if reading == "second-order" else parse(text, language=language, reading=reading)
 
 
-def mapped(sources: Sequence[Source], options: o.ColumnOptions) -> tuple[tuple[Input[Source], ...], Roles]:
+def mapped(sources: Sequence[Source], options: o.InputOptions) -> tuple[tuple[Input[Source], ...], Roles]:
     """The inputs with their options, and the names that columns with a role have in all inputs together.
 
     Raises typer's BadParameter for options that name no input or contradict each other, and InputError if only some

@@ -23,7 +23,7 @@ from rich.table import Table
 from cerflow.api.query import parse
 from cerflow.cli.commands.request import Request
 from cerflow.cli.examples import query_text, stocks
-from cerflow.cli.options import ColumnOptions, InputOptions, OutputOptions, RunOptions, Setting, SparkOptions
+from cerflow.cli.options import InputOptions, OutputOptions, RunOptions, Setting, SparkOptions
 from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, errors_reported
 from cerflow.cli.spark.session import require_pyspark
 
@@ -46,8 +46,7 @@ def run_demo(directory: Path, events: int = 200_000, seed: int = 7) -> RunSummar
     console.print(query_text("dip"), markup=False)
     request = Request(
         parse(query_text("dip")),
-        InputOptions([str(events_path)]),
-        ColumnOptions(time=["time"], sequence=["id"]),
+        InputOptions([str(events_path)], time=["time"], sequence=["id"]),
         OutputOptions(str(matches_path)),
         RunOptions(max_matches=None),
     )
