@@ -131,7 +131,7 @@ def reference_matches(
         clocked=clocked,
         first_order=first_order,
     )
-    writer = _Writer(select, report, rows, positions)
+    writer = _Writer(report, rows)
     return _Listed(report, writer.table(list(map(writer.counted if report.counts else writer.listed, matches))))
 
 
@@ -247,10 +247,8 @@ def _as_time(raw: Time, data_type: pa.DataType) -> Any:
 
 @dataclass(frozen=True)
 class _Writer:
-    select: Select
     report: Report
     rows: list[dict[str, Any]]
-    positions: bool
 
     def table(self, rows: list[dict[str, Any]]) -> pa.Table:
         schema = self.report.schema
@@ -260,14 +258,13 @@ class _Writer:
             row |= {n: pa.scalar(row[n]).cast(t).as_py() for n, t in decimals.items() if isinstance(row.get(n), float)}
         return pa.Table.from_batches([rows_as_columns(rows, schema)])
 
-    def place(self, position: int | None) -> int | None:
-        return position if self.positions else None
-
     def time(self, position: int | None) -> Any:
         if position is None:
             return None
         time = self.report.events.time
-        return self.place(position) if time is None else self.rows[position][time]
+        if time is None:
+            return position if self.report.numbered else None
+        return self.rows[position][time]
 
     def detected(self, match: Match) -> dict[str, Any]:
         """The columns of the detection; the deadline is rounded up to the unit of the time column."""
@@ -275,7 +272,7 @@ class _Writer:
             time = self.time(match.detected_at)
         else:
             time = _as_time(match.deadline, self.report.time_type)
-        return {"detected_at": self.place(match.detected_at), "detected_time": time}
+        return {"detected_at": match.detected_at, "detected_time": time}
 
     def keys(self, match: Match) -> dict[str, Any]:
         names = [f.name for f in self.report.schema][len(self.report.leading) :]
@@ -289,11 +286,13 @@ class _Writer:
         support = sorted(match.positions)
         first, last = (support[0], support[-1]) if support else (None, None)
         labels = gathered((position, label) for label, position in match.complex_event)
-        events = {"events": [self.event(p, labels[p]) for p in support]} if self.select.projection.has_events else {}
+        events = (
+            {"events": [self.event(p, labels[p]) for p in support]} if self.report.select.projection.has_events else {}
+        )
         return {
             **self.detected(match),
-            "start": self.place(first),
-            "end": self.place(last),
+            "start": first,
+            "end": last,
             "start_time": self.time(first),
             "end_time": self.time(last),
             **self.keys(match),
@@ -305,7 +304,7 @@ class _Writer:
         row = self.rows[position]
         shown = self.report.listed
         fields = self.report.event_fields
-        result: dict[str, Any] = {"position": self.place(position), "labels": sorted({*labels} - {UNNAMED})}
+        result: dict[str, Any] = {"position": position, "labels": sorted({*labels} - {UNNAMED})}
         kind = row[self.report.events.type]
         result["type"] = None if kind == UNNAMED else kind
         for name, field in fields.items():
