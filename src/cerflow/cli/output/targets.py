@@ -38,54 +38,46 @@ _Identity = tuple[int | str, ...]
 
 
 class OutputStream:
-    """A binary stream that counts its bytes; its errors are OutputErrors that name the target.
+    """A binary stream that counts its bytes; its first error is kept for `check`, and later bytes are dropped.
 
-    With ``patient`` an error in `write` is kept for `check`, and later bytes are dropped. That is for writers that do
-    not survive errors of their streams.
+    So writers of formats meet no errors of their streams, which they would wrap in their own, or not survive. An error
+    of the system becomes an OutputError that names the target.
     """
 
     closed = False
-    patient = False
 
     def __init__(self, name: str, below: BinaryIO, directory: Path | None = None) -> None:
-        self.failure: OSError | None = None
         self._name = name
         self._below = below
         self._directory = directory
         self._size = 0
         self._look = limits.DISK_LOOK_BYTES
+        self._failure: OSError | None = None
 
     def write(self, data: bytes | memoryview) -> int:
-        """Write all bytes; raises OutputError, also if the disk is nearly full."""
-        if self.failure is None:
-            try:
-                with self._named():
-                    self._below.write(data)
-                    self._size += len(data)
-                    self._look_at_disk()
-            except OSError:
-                if not self.patient:
-                    raise
+        """Take all bytes; also a disk that is nearly full is an error."""
+        if self._failure is None:
+            with self._kept():
+                self._below.write(data)
+                self._size += len(data)
+                self._look_at_disk()
         return len(data)
-
-    def check(self) -> None:
-        """Raise the error that was kept."""
-        if self.failure is not None:
-            raise self.failure
 
     def flush(self) -> None:
         """Write buffered bytes to the stream below."""
-        self.check()
-        with self._named():
-            self._below.flush()
+        if self._failure is None:
+            with self._kept():
+                self._below.flush()
+
+    def check(self) -> None:
+        """Flush, and raise the error that was kept, if there is one."""
+        self.flush()
+        if self._failure is not None:
+            raise self._failure
 
     def tell(self) -> int:
         """The number of bytes written, even if the stream below cannot tell."""
         return self._size
-
-    def writable(self) -> bool:
-        """Yes."""
-        return True
 
     def close(self) -> None:
         """Do nothing: the code that opened the stream below closes it."""
@@ -102,14 +94,12 @@ class OutputStream:
             )
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _kept(self) -> Iterator[None]:
         try:
             with _failing(self._name):
                 yield
         except OSError as error:
-            # Writers of formats wrap errors of streams in their own, so this one is kept.
-            self.failure = error
-            raise
+            self._failure = error
 
 
 @contextmanager
@@ -168,14 +158,8 @@ def open_target(target: str) -> Iterator[OutputStream]:
     """
     with ExitStack() as opened:
         stream = _stream(target, opened)
-        try:
-            yield stream
-        except Exception as error:
-            if stream.failure is None or error is stream.failure:
-                raise
-            # Writers of formats wrap errors of streams in their own.
-            raise stream.failure from error
-        stream.flush()
+        yield stream
+        stream.check()
 
 
 def _stream(target: str, opened: ExitStack) -> OutputStream:

@@ -118,7 +118,7 @@ class Sink:
 
     def _put(self, data: bytes | memoryview) -> None:
         self._stream.write(data)
-        self._stream.flush()
+        self._stream.check()
 
 
 class _Csv(Sink):
@@ -161,13 +161,12 @@ class _Columnar(Sink):
     def _flush(self) -> None:
         if self._waiting:
             self._writer.write(pa.Table.from_batches(self._waiting, self._schema))
+            self._stream.check()
         self._waiting = []
 
 
 class _Orc(_Columnar):
     def _open(self, stream: OutputStream) -> Any:
-        # The library ends the process if the stream fails while the writer is closed.
-        stream.patient = True
         writer = pyarrow.orc.ORCWriter(stream)
         try:
             # The file gets its schema from the first table, so write an empty one in case there are no matches.
@@ -175,14 +174,6 @@ class _Orc(_Columnar):
         except pa.ArrowNotImplementedError as error:
             raise InputError(f"the result cannot be written as ORC: {error}") from error
         return writer
-
-    def close(self) -> None:
-        super().close()
-        self._stream.check()
-
-    def _flush(self) -> None:
-        super()._flush()
-        self._stream.check()
 
 
 _SINKS = {OutputFormat.JSONL: Sink, OutputFormat.CSV: _Csv, OutputFormat.PARQUET: _Columnar, OutputFormat.ORC: _Orc}
