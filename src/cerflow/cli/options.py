@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from functools import wraps
@@ -28,7 +28,6 @@ ExplainFormat = Literal["text", "json", "dot", "mermaid", "svg", "boxes"]
 #: The streams that can be generated.
 ExampleStream = Literal["stocks", "sensors", "smart-homes", "taxis"]
 #: The values of an option that may be repeated.
-Given = Sequence[str] | None
 Many = list[str] | None
 
 

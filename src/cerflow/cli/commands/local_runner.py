@@ -274,22 +274,17 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
     first = next(parts)
     schema = columns.schema(first.table.schema, None)
     rows = 0
-    # The types so far, and the types of the query that no event has had.
-    occurring: frozenset[str] | None = frozenset()
-    missing = {name for each in query.queries.values() for name in each.types_named()}
+    occurring = set[str]()
 
     def tables() -> Iterator[SplitRows]:
-        nonlocal rows, occurring, missing
+        nonlocal rows
         told = False
         for part in chain((first,), parts):
             if not told and len(part.table):
                 query.warn_of_times(schema, extent(part.table, schema))
                 told = True
             rows += len(part.table) + (0 if part.refused is None else len(part.refused))
-            if missing and occurring is not None:
-                more = schema.types_in(part.table)
-                occurring = None if more is None else occurring | more
-                missing -= occurring or frozenset()
+            occurring.update(schema.types_in(part.table) or ())
             yield part
 
     run, bound = _InTurn(request, first.table.schema, tables), Bound(request.options.max_matches)
@@ -309,5 +304,5 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
     watch.done("writing")
     if not rows:
         warn("the input has no rows")
-    warn_of_types(query, occurring)
+    warn_of_types(query, None if schema.untyped else occurring)
     return RunSummary(rows - bad_records.count, written, bad_records.count, watch.phases)

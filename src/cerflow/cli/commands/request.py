@@ -248,7 +248,7 @@ def mapped(sources: Sequence[Source], options: o.InputOptions) -> tuple[tuple[In
     return inputs, common
 
 
-def _assigned(option: str, values: o.Given, names: Sequence[str]) -> dict[str | None, str]:
+def _assigned(option: str, values: o.Many, names: Sequence[str]) -> dict[str | None, str]:
     """The values for single inputs by their names, and the value for all others by None."""
     found: dict[str | None, str] = {}
     for name, (value,) in _given(option, "VALUE", values, names):
@@ -258,7 +258,7 @@ def _assigned(option: str, values: o.Given, names: Sequence[str]) -> dict[str | 
     return found
 
 
-def _by_column(option: str, form: str, values: o.Given, names: Sequence[str]) -> dict[str, dict[str, str]]:
+def _by_column(option: str, form: str, values: o.Many, names: Sequence[str]) -> dict[str, dict[str, str]]:
     """What the values ``NEW=OLD`` or ``COLUMN=TYPE`` say of columns, for each input."""
     found: dict[str, dict[str, str]] = {name: {} for name in names}
     for of, pair in _given(option, form, values, names):
@@ -270,7 +270,7 @@ def _by_column(option: str, form: str, values: o.Given, names: Sequence[str]) ->
     return found
 
 
-def _given(option: str, form: str, values: o.Given, names: Sequence[str]) -> Iterator[tuple[str | None, list[str]]]:
+def _given(option: str, form: str, values: o.Many, names: Sequence[str]) -> Iterator[tuple[str | None, list[str]]]:
     """The values ``[NAME=]VALUE`` of an option, or ``[NAME=]A=B``: the name of an input, or None, and the parts."""
     parts = form.count("=") + 1
     for text in values or ():

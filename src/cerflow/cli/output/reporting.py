@@ -161,12 +161,11 @@ class PhaseTimer:
         self.phases: dict[str, float] = {}
         self._at = time.perf_counter() if started is None else started
 
-    def done(self, phase: str) -> float:
-        """Count the time since the last call as this phase; returns its seconds."""
+    def done(self, phase: str) -> None:
+        """Count the time since the last call as this phase."""
         now = time.perf_counter()
-        took, self._at = now - self._at, now
-        self.phases[phase] = self.phases.get(phase, 0.0) + took
-        return took
+        self.phases[phase] = self.phases.get(phase, 0.0) + now - self._at
+        self._at = now
 
 
 class Progress(bars.Progress):
