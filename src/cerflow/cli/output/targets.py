@@ -157,26 +157,22 @@ def open_target(target: str) -> Iterator[OutputStream]:
     error inside the block it stays as it was. Pipes and devices are opened and written into. Raises OutputError.
     """
     with ExitStack() as opened:
-        stream = _stream(target, opened)
+        name, directory = repr(target), None
+        if target == STANDARD_OUTPUT:
+            name, below = "standard output", sys.stdout.buffer
+        else:
+            number, status = descriptor_of(target), _status(target)
+            if number is None and _becomes_file(status):
+                path = Path(os.path.realpath(target))
+                below, directory = opened.enter_context(_replacing(target, path, status)), path.parent
+            else:
+                with _failing(name):
+                    # Writing to an open descriptor continues at its position, as a shell's redirection does.
+                    below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
+                opened.callback(_close, below)
+        stream = OutputStream(name, below, directory)
         yield stream
         stream.check()
-
-
-def _stream(target: str, opened: ExitStack) -> OutputStream:
-    """A stream to a target, which is ``opened`` until all that was written has been flushed, or there is an error."""
-    if target == STANDARD_OUTPUT:
-        if sys.stdout is None:
-            raise OutputError("cannot write to standard output: it is closed")
-        return OutputStream("standard output", sys.stdout.buffer)
-    number, status = descriptor_of(target), _status(target)
-    if number is None and _becomes_file(status):
-        path = Path(os.path.realpath(target))
-        return OutputStream(repr(target), opened.enter_context(_replacing(target, path, status)), path.parent)
-    with _failing(repr(target)):
-        # Writing to an open descriptor continues at its position, as a shell's redirection does.
-        below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
-    opened.callback(_close, below)
-    return OutputStream(repr(target), below)
 
 
 def _close(file: BinaryIO) -> None:
@@ -331,9 +327,9 @@ def _identity(path: str) -> _Identity | None:
     return _of(status)
 
 
-def _identity_of(stream: TextIO | None) -> _Identity | None:
+def _identity_of(stream: TextIO) -> _Identity | None:
     try:
-        return None if stream is None else _of(os.fstat(stream.fileno()))
+        return _of(os.fstat(stream.fileno()))
     except (OSError, ValueError):  # it is closed, or no file
         return None
 

@@ -73,7 +73,7 @@ def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> It
     Raises OutputError, which names the target, if it cannot be written to.
     """
     kind = _SINKS[output_format]
-    if target == STANDARD_OUTPUT and issubclass(kind, _Columnar) and sys.stdout is not None and sys.stdout.isatty():
+    if target == STANDARD_OUTPUT and issubclass(kind, _Columnar) and sys.stdout.isatty():
         raise OutputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
     with open_target(target) as stream:
         sink = kind(stream, schema)
