@@ -190,15 +190,11 @@ _ADVICE = (
 def java_problem() -> str | None:
     """The fault of this machine's Java, and what to do about it; None if there is none."""
     home = os.environ.get("JAVA_HOME")
-    if home:
-        java = str(Path(home) / "bin" / "java")
-        if not os.access(java, os.X_OK):
-            return f"JAVA_HOME is '{home}', but there is no bin/java in it; {_ADVICE}"
-    else:
-        found = shutil.which("java")
-        if found is None:
-            return f"Spark needs Java {OLDEST} or newer, and there is no java on the PATH; {_ADVICE}"
-        java = found
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if java is None and home:
+        return f"JAVA_HOME is '{home}', but there is no bin/java in it; {_ADVICE}"
+    if java is None:
+        return f"Spark needs Java {OLDEST} or newer, and there is no java on the PATH; {_ADVICE}"
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
     except (OSError, subprocess.TimeoutExpired):
