@@ -255,10 +255,9 @@ class Query(CheckedQuery):
         """A recogniser for a stream of batches with this Arrow schema; see `Recognizer`, and for ``roles`` `match`."""
         from cerflow.engine.recognize.recognizer import Recognizer
 
-        with Located(self.text):
-            described = schema_of(schema, **roles)
-            plan = self._plans.plan(described, position, positions)
-            return Recognizer(self.tree, described, on_bad_record=on_bad_record, plan=plan, memory=memory)
+        described = schema_of(schema, **roles)
+        plan = self.plan(described, position, positions)
+        return Recognizer(self.tree, described, on_bad_record=on_bad_record, plan=plan, memory=memory)
 
     def result_schema(self, schema: pa.Schema, *, positions: bool = True, **roles: Unpack[EventRoles]) -> pa.Schema:
         """The Arrow schema of the result for events of an Arrow schema; for the arguments see `match`."""

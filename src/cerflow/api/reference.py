@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.api.query import Statement
-from cerflow.base.arrow_columns import rows_as_columns, values_as_array
+from cerflow.base.arrow_columns import one_array, rows_as_columns, values_as_array
 from cerflow.base.errors import InputError, UnsupportedQueryError
 from cerflow.base.events import ComplexEvent, Stream, as_value, raw_time
 from cerflow.base.graphs import gathered
@@ -95,8 +95,7 @@ def _flat(table: pa.Table, report: Report) -> pa.Table:
 
 def _encoded(lists: pa.ChunkedArray) -> pa.Array:
     """Lists of events as lists of numbers of events that stand there once."""
-    whole = lists.combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    whole = one_array(lists)
     events = whole.flatten()
     numbers: dict[str, int] = {}
     indices = np.array([numbers.setdefault(repr(event), len(numbers)) for event in events.to_pylist()], np.int32)

@@ -75,12 +75,12 @@ class Program:
         with errors.Located(text):
             check_statements(tree)
         names = {d.name for d in tree.definitions}
-        #: The definitions by name, and last the query under no name (for other parts of cerflow).
-        self.queries: dict[str | None, Query] = {
+        self.definitions: Mapping[str, Query] = {
             d.name: Query(_plain(d.select, names), text=text) for d in tree.definitions
         }
-        self.definitions: Mapping[str, Query] = {str(name): query for name, query in self.queries.items()}
-        self.query = self.queries[None] = Query(_plain(tree.query, names), text=text)
+        self.query = Query(_plain(tree.query, names), text=text)
+        #: The definitions by name, and last the query under no name (for other parts of cerflow).
+        self.queries: dict[str | None, Query] = dict([*self.definitions.items(), (None, self.query)])
 
     def __repr__(self) -> str:
         return f"<Program {show(self.tree)}>"

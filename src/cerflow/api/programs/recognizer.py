@@ -138,21 +138,18 @@ class ProgramRecognizer(StreamRecognizer):
     def push(self, events: Any) -> Matches:
         """Process events; returns the matches of the last query that they detect. See `Recognizer.push`."""
         with self._alone():
-            return self._push(events)
-
-    def _push(self, events: Any) -> Matches:
-        columns, given = self._checker.schema.columns, self._checker.schema.given
-        rows = as_batch(events, given) if isinstance(events, Mapping) else as_rows(events, given)
-        counts, latest = Transaction([self._checker]), self._checker.latest_time
-        valid = self._checker.accept(rows) if rows.num_rows else None
-        # The last one goes back by itself.
-        with counts, self._wholly(self._recognizers[:-1], rows.num_rows):
-            if valid is not None:
-                self._checker.accept_rows(valid)
-            table = pa.Table.from_batches([] if valid is None else [valid], columns)
-            # A clock that runs has shown the times of these events to all statements.
-            shown = table.column(self._checker.schema.time)[-1] if self._prompt and len(table) else None
-            return self._recognize(table, shown, latest)
+            columns, given = self._checker.schema.columns, self._checker.schema.given
+            rows = as_batch(events, given) if isinstance(events, Mapping) else as_rows(events, given)
+            counts, latest = Transaction([self._checker]), self._checker.latest_time
+            valid = self._checker.accept(rows) if rows.num_rows else None
+            # The last one goes back by itself.
+            with counts, self._wholly(self._recognizers[:-1], rows.num_rows):
+                if valid is not None:
+                    self._checker.accept_rows(valid)
+                table = pa.Table.from_batches([] if valid is None else [valid], columns)
+                # A clock that runs has shown the times of these events to all statements.
+                shown = table.column(self._checker.schema.time)[-1] if self._prompt and len(table) else None
+                return self._recognize(table, shown, latest)
 
     def _recognize(self, events: pa.Table, time: Any, latest: pa.Scalar | None) -> Matches:
         """The matches of the last query in events, and then (not None) at a ``time`` that the clock shows."""
