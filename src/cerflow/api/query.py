@@ -25,7 +25,6 @@ from cerflow.language.formula import DurationWindow, Strategy
 from cerflow.language.node import walk
 from cerflow.language.parser import parse_query, parse_sremo
 from cerflow.language.printer import show
-from cerflow.language.select import Select
 from cerflow.logic.analysis.columns import attributes_in, columns_named
 from cerflow.logic.analysis.types import check_types
 from cerflow.logic.rewriting.rebuild import labels_beside_types
@@ -358,11 +357,6 @@ class Statement:
     inputs: tuple[str, ...]
     merged: bool
     columns: pa.Schema
-
-    @property
-    def tree(self) -> Select:
-        """The query as a tree."""
-        return self.query.tree
 
     @property
     def result_columns(self) -> list[str]:

@@ -182,7 +182,7 @@ def reference_program(
         entries = defined(
             number,
             statement.name,
-            _fitting(statement.tree, statement.schema),
+            _fitting(statement.query.tree, statement.schema),
             statement.inputs,
             entries,
             statement.result_columns,
@@ -193,14 +193,14 @@ def reference_program(
             until=_raw(until),
             as_time=shown,
         )
-    read = read_by(last.tree, last.inputs, entries)
+    read = read_by(last.query.tree, last.inputs, entries)
     told_apart = {} if last.schema.stream is None else {last.schema.stream: [entry.stream for entry in read]}
     merged = pa.Table.from_pydict(
         {name: [entry.row.get(name) for entry in read] for name in last.schema.attributes} | told_apart,
         last.schema.columns,
     )
     return reference_matches(
-        last.tree, merged, last.schema, positions=positions, until=until, clocked=clocked(read, len(rows))
+        last.query.tree, merged, last.schema, positions=positions, until=until, clocked=clocked(read, len(rows))
     )
 
 

@@ -154,7 +154,7 @@ class ProgramPlan:
         for statement in self.statements:
             read = statement.query.plan(statement.schema).schema
             sources = [self.schema.columns, *(given[name] for name in statement.definitions)]
-            if any(isinstance(node, PredicateCall) for node in walk(statement.tree)):
+            if any(isinstance(node, PredicateCall) for node in walk(statement.query.tree)):
                 return True
             if statement.merged and any(
                 limits(read).get(field.name, MOST) < MOST - (field.name == read.time)

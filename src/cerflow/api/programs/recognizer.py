@@ -57,9 +57,9 @@ def merged_parts(statements: Sequence[Statement], schema: Schema, events: pa.Tab
         latest = None if schema.time is None else part.column(schema.time)[-1]
 
 
-def _recognizer(statement: Statement, memory: int | None = None) -> Recognizer:
-    plan = statement.query.plan(statement.schema)
-    return Recognizer(statement.tree, statement.schema, plan=plan, memory=memory)
+def _recognizer(statement: Statement, memory: int | None = None, positions: bool = True) -> Recognizer:
+    plan = statement.query.plan(statement.schema, positions=positions)
+    return Recognizer(statement.query.tree, statement.schema, plan=plan, memory=memory)
 
 
 def _read_by_last(
@@ -99,7 +99,7 @@ class ProgramRecognizer(StreamRecognizer):
         self._checker = RecordChecker(plan.schema, on_bad_record)
         *definitions, last = plan.statements
         self._recognizers = [_recognizer(statement, memory) for statement in definitions]
-        self._recognizers.append(Recognizer(last.tree, last.schema, plan=plan.last(positions), memory=memory))
+        self._recognizers.append(_recognizer(last, memory, positions))
         self._may_fail = memory is not None or plan.may_refuse or any(each.may_fail for each in self._recognizers)
         self._prompt = False
         self._in_use = Lock()

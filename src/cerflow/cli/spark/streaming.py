@@ -28,7 +28,6 @@ from cerflow.cli.stream_command import StreamOptions, shown_status, shown_waterm
 from cerflow.files.sources import SUFFIXES
 from cerflow.logic.analysis.columns import usage_of
 from cerflow.spark.frames.events import CORRUPT, record_as_json
-from cerflow.spark.frames.plan import PlanArguments
 from cerflow.spark.frames.schemas import in_backticks
 from cerflow.spark.job import stream
 from cerflow.spark.streaming.checkpoint import Checkpoint, StreamStatus
@@ -89,8 +88,7 @@ def _started(query: Query | Program, options: StreamOptions, spark: SparkSession
     frame, sequence = _input(query, options, spark, Checkpoint(spark, str(options.checkpoint)))
     # Options are called as the arguments.
     given = vars(options) | {"sequence": options.sequence or sequence}
-    names = {*signature(stream).parameters, *PlanArguments.__annotations__}
-    arguments = {name: value for name, value in given.items() if name in names}
+    arguments = {name: value for name, value in given.items() if name in signature(stream).parameters}
     topic = _KAFKA.fullmatch(options.output)
     if topic is not None:
         arguments |= {
