@@ -230,7 +230,8 @@ class Merging:
         self._input = events
         self._latest = latest
         self._schema = schema
-        self._tables: dict[str, pa.Table] = {}
+        #: The events that each definition has added.
+        self.added: dict[str | None, pa.Table] = {}
         self._numbers: dict[str, Ints] = {}
         self._stands = np.zeros((0, 2), np.int64)
 
@@ -260,7 +261,7 @@ class Merging:
                 rows = np.flatnonzero(np.asarray(pc.equal(names, name).fill_null(False)))
                 yield name, self._input.take(pa.array(rows)), every[rows]
         for name in statement.definitions:
-            yield name, self._tables[name], self._numbers[name]
+            yield name, self.added[name], self._numbers[name]
 
     def _where(self, numbers: Ints) -> Ints:
         """Where events stand: rows as in ``_stands``."""
@@ -297,11 +298,7 @@ class Merging:
         if time is not None:
             columns[time] = found.column("detected_time")
         columns |= {name: found.column(name) for name in statement.result_columns}
-        self._tables[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
-
-    def found(self, statement: Statement) -> int:
-        """The number of events that a definition has added."""
-        return len(self._tables[statement.name or ""])
+        self.added[statement.name] = pa.table(columns).select(statement.columns.names).cast(statement.columns)
 
     def _detecting(self, found: pa.Table, numbers: Ints, first: int) -> Ints:
         """Where what detected each match stands."""

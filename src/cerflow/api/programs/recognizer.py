@@ -40,7 +40,7 @@ def merged_events(
     merging = Merging(events, schema)
     found = _read_by_last(merging, statements, recognizers)
     for statement in definitions:
-        if not merging.found(statement):
+        if not len(merging.added[statement.name]):
             statement.query.warn_of_no_match(statement.schema, merging.read(statement)[0])
     if until is None:
         return found, found[:0]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -64,10 +64,12 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
     require_pyspark()
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
 
     from cerflow.spark.failures import as_cerflow_error
 
-    with _session(master, settings) as spark:
+    before = SparkSession.getActiveSession()
+    with _new_session(master, settings) if before is None else nullcontext(before) as spark:
         try:
             yield spark
         except (PySparkException, Py4JJavaError) as error:
@@ -76,13 +78,9 @@ def spark_session(master: str | None, settings: Sequence[tuple[str, str]]) -> It
 
 
 @contextmanager
-def _session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
+def _new_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
-    before = SparkSession.getActiveSession()
-    if before is not None:
-        yield before
-        return
     problem = java_problem()
     if problem is not None:
         raise InputError(problem)
