@@ -89,9 +89,9 @@ def _new_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Ite
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     with as_file(files("cerflow.cli") / "log4j2.properties") as log:
         given = dict(settings)
-        java_options = f"-Dlog4j2.configurationFile={log.as_uri()} {given.pop('spark.driver.extraJavaOptions', '')}"
+        java_options = given.pop("spark.driver.extraJavaOptions", "")
         own = {
-            "spark.driver.extraJavaOptions": java_options,
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()} {java_options}",
             "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         }
         builder = SparkSession.Builder().appName("cerflow").master(master or "local[*]")
