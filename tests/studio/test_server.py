@@ -11,6 +11,7 @@ pytest.importorskip("nicegui", reason="NiceGUI is not installed (cerflow[studio]
 
 from cerflow.studio import server
 from cerflow.studio.server import Guarded
+from cerflow.studio.session import StudioSession
 
 TOKEN = "a-token"
 COOKIE = "cerflow_studio_8000=a-token"
@@ -121,7 +122,7 @@ def test_the_browser_gets_a_file_without_the_token_in_its_name(tmp_path, monkeyp
     monkeypatch.setattr(server.uvicorn, "Config", lambda app, **_: type("Config", (), {"app": app}))
     monkeypatch.setattr(server.webbrowser, "open", open_browser)
     monkeypatch.setattr(server.ui, "run_with", lambda *a, **k: None)
-    server.serve(lambda tab, asked: None, lambda tab: "", tell=told.append, ended=lambda: None)
+    server.serve(StudioSession(), tell=told.append)
     ((address, path, text, mode),) = opened
     token = told[0].partition("token=")[2]
     assert len(token) >= 32

@@ -197,8 +197,7 @@ def studio(
     from cerflow.cli.commands.request import load_predicates, query_source
     from cerflow.cli.output.writing import write_table
     from cerflow.files.sources import named_path
-    from cerflow.studio.page import StudioPage
-    from cerflow.studio.server import Tabs, serve
+    from cerflow.studio.server import serve
     from cerflow.studio.session import StudioSession
 
     with errors_reported():
@@ -220,15 +219,7 @@ def studio(
             typer.echo(f"cerflow studio: {address}")
             note("Press Ctrl+C to end it.")
 
-        tabs, ended = Tabs(session), session.closing.set
-        serve(
-            lambda tab, asked: StudioPage(tabs.of(tab, asked)),
-            lambda tab: tabs.of(tab).matches_page,
-            port=port,
-            show=browser,
-            tell=tell,
-            ended=ended,
-        )
+        serve(session, port=port, show=browser, tell=tell)
 
 
 @app.command()

@@ -28,6 +28,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cerflow.base import limits
+from cerflow.studio.page import StudioPage
 from cerflow.studio.panels.work import rows_of
 from cerflow.studio.session import StudioSession
 
@@ -125,22 +126,13 @@ async def _refuse(scope: Scope, send: Send) -> None:
     await send({"type": "http.response.body", "body": text})
 
 
-def serve(
-    show_page: Callable[[str, Mapping[str, str]], object],
-    matches_page: Callable[[str], str],
-    *,
-    port: int = 0,
-    show: bool = True,
-    tell: Callable[[str], None] = print,
-    ended: Callable[[], None],
-) -> None:
-    """Serve a page on 127.0.0.1 until the process is interrupted; ``tell`` gets its address, with the token.
+def serve(session: StudioSession, *, port: int = 0, show: bool = True, tell: Callable[[str], object] = print) -> None:
+    """Serve the studio on 127.0.0.1 until the process is interrupted; ``tell`` gets its address, with the token.
 
-    ``show_page`` makes the page of a tab of the browser, and gets what the address asks for; ``matches_page`` gives the
-    text of the page that stands inside it, at ``/matches``. Both get the name of the tab. Port 0 is any that is free.
-    ``ended`` is called at the end, before the process waits for threads.
-    Raises `OSError` for a port that is taken.
+    Each tab of the browser has a page of its own, and ``/matches`` is the page that stands inside it. Port 0 is any
+    that is free. Raises `OSError` for a port that is taken.
     """
+    tabs = Tabs(session)
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", port))
@@ -149,8 +141,13 @@ def serve(
     port = listening.getsockname()[1]
     token = secrets.token_urlsafe(24)
     application = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    app.on_shutdown(ended)
-    application.get(_MATCHES, response_class=HTMLResponse)(matches_page)
+    # At the end, before the process waits for threads.
+    app.on_shutdown(session.closing.set)
+
+    @application.get(_MATCHES, response_class=HTMLResponse)
+    def matches_page(tab: str) -> str:
+        return tabs.of(tab).matches_page
+
     application.get("/rows")(rows_of)
     application.get("/manual", response_class=HTMLResponse)(manual)
     folder = TemporaryDirectory(prefix="cerflow-studio-")
@@ -160,7 +157,7 @@ def serve(
         # The browser names its tab when it connects.
         client = ui.context.client
         await client.connected()
-        show_page(str(client.tab_id), {} if client.request is None else client.request.query_params)
+        StudioPage(tabs.of(str(client.tab_id), {} if client.request is None else client.request.query_params))
 
     script = Path(__file__).with_name("studio.js").read_text("utf-8")
     ui.add_head_html(f"<script>{script}</script>", shared=True)

@@ -10,7 +10,7 @@ import datetime
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
@@ -191,102 +191,90 @@ def shown_labels(t: Transition, event: Event) -> frozenset[str]:
     return frozenset(event.type if label == TYPE_LABEL else label for label in t.labels if label != HIDDEN_LABEL)
 
 
+#: What is read at one time: the key of a substream, the index of what it reads, and the events that opened a deadline.
+Moment = Sequence[tuple[Key, int, Sequence[int]]]
+
+
 @dataclass(frozen=True)
 class StudiedMoments:
     """The substreams with ticks and pauses, and when these and the events are read.
 
-    ``read[n]`` are the keys of the substreams that read something when event n comes, each with the index of what it
-    reads; a substream may read several things. ``by_clock[n]`` are the moments before it that the clock shows, those
-    after the last event with n = the number of events.
-    ``begun`` gives for a tick, by key and index, the positions of the events whose deadline has passed. Where deadlines
-    lie at values of an ``attribute``, a tick stands before each event.
+    ``read[n]`` are the moments before event n that the clock shows, and last the one when the event comes; those after
+    the last event have no such one. A substream may read several things in a moment. Where deadlines lie at values of
+    an ``attribute``, a tick stands before each event.
     """
 
     parts: Mapping[Key, Substream]
-    read: Sequence[Sequence[tuple[Key, int]]]
-    begun: Mapping[tuple[Key, int], tuple[int, ...]]
-    by_clock: Mapping[int, Sequence[Sequence[tuple[Key, int]]]] = field(default_factory=dict)
+    read: Sequence[Sequence[Moment]]
     attribute: str | None = None
 
 
 def moments(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> StudiedMoments:
     """The events and deadlines of each substream, with their times."""
     events, by_events = sample.events, len(sample.events) - sample.clocked
-    deadlines = _deadlines(transducer, sample, parts)
+    late_at, attribute, ended_at = _deadlines(transducer, sample, parts)
     woven: dict[Key, list[Event]] = {key: [] for key in parts}
-    begun: dict[tuple[Key, int], tuple[int, ...]] = {}
-    by_clock: dict[int, list[list[tuple[Key, int]]]] = {}
-    read: list[list[tuple[Key, int]]] = []
+    read: list[list[Moment]] = []
     own = {event.position: (key, event) for key, part in parts.items() for event in part.events}
 
-    def added(key: Key, thing: Event) -> tuple[Key, int]:
+    def added(key: Key, thing: Event, begun: Sequence[int] = ()) -> tuple[Key, int, Sequence[int]]:
         woven[key].append(thing)
-        return key, len(woven[key]) - 1
+        return key, len(woven[key]) - 1, begun
 
     def nothing(type: str, time: Time, position: int) -> Event:
         moment = time_of(time, events)
         return Event(position, type, time, {}, None, moment if isinstance(moment, datetime.datetime) else None)
 
-    def passed(late: _Late, time: Time, position: int, mine: Key | None = None) -> list[tuple[Key, int]]:
+    def passed(late: _Late, time: Time, position: int, mine: Key | None = None) -> list[tuple[Key, int, Sequence[int]]]:
         """A tick for each deadline, and a pause after those of each key, unless an event of its own follows."""
-        now: list[tuple[Key, int]] = []
+        now = []
         for key, positions in late.items():
             for deadline in sorted(positions):
-                now.append(added(key, nothing(TICK.type, deadline, _NOWHERE)))
-                begun[now[-1]] = tuple(positions[deadline])
+                now.append(added(key, nothing(TICK.type, deadline, _NOWHERE), positions[deadline]))
             if key != mine:
                 now.append(added(key, nothing(PAUSE.type, time, position)))
         return now
 
-    def shown_by_clock(late: _Late) -> list[list[tuple[Key, int]]]:
-        """The moments, one for each deadline, that the clock shows."""
-        times = sorted({time for positions in late.values() for time in positions})
-        return [
-            passed({key: {time: found[time]} for key, found in late.items() if time in found}, time, _NOWHERE)
-            for time in times
-        ]
-
-    for n, event in enumerate(events):
+    for n, event in enumerate((*events, None)):
         look()
-        late = deadlines.by_place.get(n, {})
+        read.append([])
+        late: _Late = late_at.get(n, {})
         if n >= by_events:
-            by_clock[n], late = shown_by_clock(late), {}
+            for time in sorted({time for positions in late.values() for time in positions}):
+                due = {key: {time: found[time]} for key, found in late.items() if time in found}
+                read[n].append(passed(due, time, _NOWHERE))
+            late = {}
+        if event is None:
+            break
         mine, read_as = own.get(event.position, (None, event))
         now = passed(late, event.time, event.position, mine)
         if mine is not None:
-            if deadlines.attribute is not None:
-                now.append(added(mine, replace(read_as, type=TICK.type, position=_NOWHERE)))
-                begun[now[-1]] = tuple(deadlines.at_values.get(event.position, ()))
+            if attribute is not None:
+                tick = replace(read_as, type=TICK.type, position=_NOWHERE)
+                now.append(added(mine, tick, ended_at.get(event.position, ())))
             now.append(added(mine, read_as))
-        read.append(now)
-    by_clock[len(events)] = shown_by_clock(deadlines.by_place.get(len(events), {}))
+        read[n].append(now)
     unit = events.microseconds_per_tick
     whole = {key: Substream(key, Stream(things, unit)) for key, things in woven.items()}
-    return StudiedMoments(whole, read, begun, by_clock, deadlines.attribute)
+    return StudiedMoments(whole, read, attribute)
 
 
 #: Deadlines in time, by key, with the positions of the events that opened them.
 _Late = Mapping[Key, Mapping[Time, list[int]]]
 
 
-@dataclass
-class _DeadlinesBegun:
+def _deadlines(
+    transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]
+) -> tuple[dict[int, dict[Key, dict[Time, list[int]]]], str | None, dict[int, list[int]]]:
     """The deadlines that events may open, in time by the index of the first event that they lie before.
 
-    ``at_values`` are the positions of the events whose deadlines at values of an ``attribute`` an event is the first to
-    reach, by its position.
+    If they lie at values of an attribute, its name follows, and by the position of an event the positions of those
+    whose deadlines it is the first to reach.
     """
-
-    attribute: str | None = None
-    by_place: dict[int, dict[Key, dict[Time, list[int]]]] = field(default_factory=dict)
-    at_values: dict[int, list[int]] = field(default_factory=dict)
-
-
-def _deadlines(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key, Substream]) -> _DeadlinesBegun:
     windows = tuple(windows_before_ticks(transducer))
-    found = _DeadlinesBegun(next((w.attribute for w in windows if isinstance(w, AttributeWindow)), None))
-    if not windows:
-        return found
+    attribute = next((w.attribute for w in windows if isinstance(w, AttributeWindow)), None)
+    by_place: dict[int, dict[Key, dict[Time, list[int]]]] = {}
+    at_values: dict[int, list[int]] = {}
     events, until = sample.events, sample.clock
     times = [event.time for event in events]
     opening = [(t, numbers) for t in transducer.transitions if (numbers := opened_by(t, windows))]
@@ -300,7 +288,7 @@ def _deadlines(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key
                 if isinstance(window, AttributeWindow):
                     value, open_ = reader.measure(window, place), waiting.setdefault(k, [])
                     while value is not None and open_ and not value - open_[0][0] < window.size:
-                        found.at_values.setdefault(event.position, []).append(heappop(open_)[1])
+                        at_values.setdefault(event.position, []).append(heappop(open_)[1])
                     if value is not None and k in opened:
                         heappush(open_, (value, event.position))
                 elif isinstance(window, DurationWindow) and k in opened:
@@ -311,6 +299,6 @@ def _deadlines(transducer: Transducer, sample: StudiedEvents, parts: Mapping[Key
                         continue
                     while not time - event.time >= size:  # a sum of floats may be too small
                         time = math.nextafter(time, math.inf)
-                    passed = found.by_place.setdefault(shown, {}).setdefault(part.key, {})
+                    passed = by_place.setdefault(shown, {}).setdefault(part.key, {})
                     passed.setdefault(time, []).append(event.position)
-    return found
+    return by_place, attribute, at_values

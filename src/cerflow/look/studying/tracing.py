@@ -6,7 +6,7 @@ a configuration continue together; they differ only in when they began.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count, islice
@@ -27,15 +27,8 @@ from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Consumption, Projection, ProjectionKind, Select
 from cerflow.logic.conditions.guards import Measure
+from cerflow.look.studying import samples
 from cerflow.look.studying import steps as s
-from cerflow.look.studying.samples import (
-    StudiedEvents,
-    Substream,
-    key_of_event,
-    moments,
-    shown_labels,
-    substreams_by_key,
-)
 from cerflow.look.studying.wording import shown_content, shown_guard, time_of
 
 #: The first and the last event of partial matches, by their places in the substream; nothing if there is none yet.
@@ -60,11 +53,10 @@ _Place = tuple[int, Memory]
 class SubstreamRuns:
     """The configurations of one substream; ``kinds`` are the event kinds of the query."""
 
-    def __init__(self, transducer: Transducer, part: Substream, kinds: Collection[str] = ()) -> None:
+    def __init__(self, transducer: Transducer, part: samples.Substream, kinds: Collection[str] = ()) -> None:
         self._transducer = transducer
         self._part = part
         self._kinds = kinds
-        self._key = part.key
         self._reader = RunReader(transducer, part.events)
         self._timed = {
             write.register
@@ -80,9 +72,10 @@ class SubstreamRuns:
         self._begin()
 
     def _begin(self) -> None:
-        self._current: dict[_Place, _Shared] = {}
-        for state in sorted(self._transducer.initial):
-            self._current[state, self._reader.empty] = _Shared(next(self._unused), {(): s.NOTHING})
+        self._current: dict[_Place, _Shared] = {
+            (state, self._reader.empty): _Shared(next(self._unused), {(): s.NOTHING})
+            for state in sorted(self._transducer.initial)
+        }
 
     def living(self) -> tuple[s.LivingConfiguration, ...]:
         """The configurations that may continue."""
@@ -107,17 +100,15 @@ class SubstreamRuns:
         self._begin()
         return died
 
-    def moved(self, step: s.TracedStep) -> set[int]:
-        """The configurations that have gone on with a deadline that has passed."""
-        taken = [(f.target, self._transducer.transitions[f.transition]) for f in step.fired]
-        return {target for target, t in taken if reads_tick(t) and t.source != t.target}
-
-    def begun(self, step: s.TracedStep, positions: Collection[int]) -> tuple[tuple[str | None, int], ...]:
+    def begun(self, step: s.TracedStep, positions: Collection[int]) -> tuple[tuple[str | None, int], ...] | None:
         """Events, among those at some positions, whose partial matches have gone on with a deadline; with a label each.
 
-        The deadline began at the last such event of a partial match.
+        The deadline began at the last such event of a partial match. None if no configuration has gone on.
         """
-        reached = self.moved(step)
+        taken = [(f.target, self._transducer.transitions[f.transition]) for f in step.fired]
+        reached = {target for target, t in taken if reads_tick(t) and t.source != t.target}
+        if not reached:
+            return None
         going_on = [pairs for c in step.living if c.number in reached for pairs in c.some]
         found = [{p for _, p in pairs}.intersection(positions) for pairs in going_on]
         labels: dict[int, set[str]] = {p: set() for p in sorted({max(own) for own in found if own} or positions)}
@@ -173,7 +164,7 @@ class SubstreamRuns:
             joined = {ends: found[0] if len(found) == 1 else s.PartialMatches(found) for ends, found in parts.items()}
             self._current[target] = _Shared(number, joined)
         fired = tuple(
-            s.Firing(source, self._numbers[t], self._current[target].number, shown_labels(t, event))
+            s.Firing(source, self._numbers[t], self._current[target].number, samples.shown_labels(t, event))
             for source, t, target in moves
         )
         found = [
@@ -184,7 +175,7 @@ class SubstreamRuns:
         ]
         matches = tuple(dict.fromkeys(chain.from_iterable(islice(part, limits.TRACED_MATCHES) for part in found)))
         return s.TracedStep(
-            key=self._key,
+            key=self._part.key,
             fired=fired,
             refused=tuple(refused),
             died=tuple(died),
@@ -239,7 +230,7 @@ class SubstreamRuns:
             if content is not None
         )
         some_visible = tuple(map(_visible, dict.fromkeys(some)))
-        return s.LivingConfiguration(shared.number, self._key, state, held, shared.count, some_visible)
+        return s.LivingConfiguration(shared.number, self._part.key, state, held, shared.count, some_visible)
 
 
 def _add(parts: dict[_Ends, list[s.PartialMatches]], shared: _Shared, t: Transition, event: Event, place: int) -> None:
@@ -261,13 +252,13 @@ class Trace:
     `limits.TRACED_CONFIGURATIONS` configurations live at once.
     """
 
-    def __init__(self, select: Select, sample: StudiedEvents) -> None:
+    def __init__(self, select: Select, sample: samples.StudiedEvents) -> None:
         self.select = select
         self.sample = sample
         # As the engine would use it, with all events marked also where none is reported.
         shown = replace(select, projection=Projection(ProjectionKind.ALL)) if detects_only(select) else select
         self.transducer = compile_select(fitted(shown, sample.schema))
-        self._moments = moments(self.transducer, sample, substreams_by_key(select, sample.events))
+        self._moments = samples.moments(self.transducer, sample, samples.substreams_by_key(select, sample.events))
         kinds = kinds_in(select)
         self._runs = {key: SubstreamRuns(self.transducer, part, kinds) for key, part in self._moments.parts.items()}
         self._steps: list[s.TracedEvent] = []
@@ -288,7 +279,7 @@ class Trace:
     def behind(self) -> tuple[s.PassedDeadline, ...]:
         """The deadlines that the clock shows to have passed, after all events."""
         _ = self[-1] if len(self) else None
-        return self._by_clock(len(self))
+        return tuple(chain.from_iterable(self._passed(moment, None) for moment in self._moments.read[-1]))
 
     def steps(self) -> Iterator[s.PassedDeadline | s.TracedEvent]:
         """All steps in their order: deadlines that pass, and events."""
@@ -300,36 +291,29 @@ class Trace:
         return self._runs[step.key].left(window, begun, step.event.position)
 
     def _step(self, event: Event) -> s.TracedEvent:
-        n = len(self._steps)
-        by_clock = self._by_clock(n)
-        *deadlines, last = self._passed(self._moments.read[n], event) or [None]
-        if isinstance(last, s.TracedEvent):
-            return replace(last, before=(*by_clock, *deadlines))
-        key = key_of_event(self.select, event)
+        *by_clock, moment = self._moments.read[len(self._steps)]
+        steps = [step for shown in by_clock for step in self._passed(shown, None)] + self._passed(moment, event)
+        if steps and isinstance(steps[-1], s.TracedEvent):
+            return replace(steps[-1], before=tuple(steps[:-1]))
+        key = samples.key_of_event(self.select, event)
         unread = f"its stream {event.stream} is not named after FROM"
         if None in key:
             missing = " or ".join(self.select.partition[key.index(None)])
             unread = f"it has no {missing}, so it belongs to no substream"
-        before = (*by_clock, *deadlines, *([] if last is None else [last]))
-        return s.TracedEvent(event=event, key=key, unread=unread, before=before)
+        return s.TracedEvent(event=event, key=key, unread=unread, before=tuple(steps))
 
-    def _by_clock(self, n: int) -> tuple[s.PassedDeadline, ...]:
-        """The deadlines that the clock shows before event n."""
-        shown = self._moments.by_clock.get(n, ())
-        return tuple(chain.from_iterable(self._passed(moment, None) for moment in shown))
-
-    def _passed(self, moment: Sequence[tuple[s.Key, int]], event: Event | None) -> list[Any]:
+    def _passed(self, moment: samples.Moment, event: Event | None) -> list[Any]:
         """The steps of a moment: deadlines that do something, and last the event, unless it is not read."""
         steps: list[s.PassedDeadline | s.TracedEvent] = []
         detecting: dict[s.Key, str] = {}
-        for key, place in moment:
+        for key, place, opening in moment:
             runs, thing = self._runs[key], self._moments.parts[key].events[place]
             step = runs.read(thing, place)
             if step.detected:
                 detecting[key] = "a deadline" if event is None else f"event {event.position}"
             if thing.type == TICK.type:
-                if runs.moved(step):
-                    begun = runs.begun(step, self._moments.begun[key, place])
+                begun = runs.begun(step, opening)
+                if begun is not None:
                     attribute = self._moments.attribute if thing.attributes else None
                     at = thing.attribute(attribute) if attribute else time_of(thing.time, self.sample.events)
                     steps.append(

@@ -6,7 +6,6 @@ import base64
 import json
 import math
 import zlib
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from cerflow.base.arrow_columns import one_array, python_values
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.units import PER_SECOND, TimeUnit, since_1970
 
-#: The contents of a block of the page, by the name that the script knows.
-_DTYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f8": np.float64}
+#: The types of whole numbers that the script of the page knows.
+_WHOLE = ("u1", "u2", "u4")
 #: Beyond this, a float cannot represent every integer.
 _EXACT = 2**53
 
@@ -37,7 +36,7 @@ class PackedArrays:
             if abs(first) < _EXACT and int(values[-1]) - first < _EXACT:
                 return self.add(np.diff(values, prepend=values[:1])) | {"from": first}
         name = _smallest(values)
-        data = np.ascontiguousarray(values, _DTYPES[name]).tobytes()
+        data = np.ascontiguousarray(values, name).tobytes()
         found = {"at": self._size, "size": len(values), "as": name}
         padding = -len(data) % 8
         self._parts.append(data + bytes(padding))
@@ -50,12 +49,10 @@ class PackedArrays:
 
 
 def _smallest(values: np.ndarray[Any, Any]) -> str:
-    if values.dtype.kind not in "iub":
+    if values.dtype.kind not in "iub" or values.min(initial=0) < 0:
         return "f8"
-    least, most = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if least < 0:
-        return "f8"
-    return next((name for name, bound in (("u1", 2**8), ("u2", 2**16), ("u4", 2**32)) if most < bound), "f8")
+    name = np.min_scalar_type(int(values.max(initial=0))).str[1:]
+    return name if name in _WHOLE else "f8"
 
 
 def text_codes(column: pa.Array | pa.ChunkedArray) -> tuple[np.ndarray[Any, Any], list[str | None]]:
@@ -89,9 +86,9 @@ def packed_column(name: str, column: pa.Array | pa.ChunkedArray, arrays: PackedA
     kind = kind_of(array.type)
     if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
         return {"name": name} | packed_times(array, None, arrays)
-    if kind is ValueKind.DURATION:
-        seconds = pa.array([_seconds(v) for v in python_values(array)], pa.float64())
-        return {"name": name, "kind": "duration", "values": arrays.add(_floats(seconds))}
+    if pa.types.is_duration(array.type):
+        seconds = _floats(array.cast(pa.int64())) / PER_SECOND[array.type.unit]
+        return {"name": name, "kind": "duration", "values": arrays.add(seconds)}
     if kind.numeric and not pa.types.is_decimal(array.type):
         bounds = pc.min_max(array).as_py() if kind is ValueKind.INTEGER else {}
         if all(value is None or abs(value) < _EXACT for value in bounds.values()):
@@ -105,12 +102,6 @@ def packed_column(name: str, column: pa.Array | pa.ChunkedArray, arrays: PackedA
             }
     codes, texts = text_codes(array)
     return {"name": name, "kind": "text", "values": arrays.add(codes), "texts": texts}
-
-
-def _seconds(value: Any) -> float | None:
-    if value is None:
-        return None
-    return value.total_seconds() if isinstance(value, timedelta) else float(value / np.timedelta64(1, "s"))
 
 
 def _floats(array: pa.Array) -> np.ndarray[Any, Any]:
@@ -131,29 +122,19 @@ def packed_times(
     ``zone`` is the name of a time zone, None if times have none. ``rising`` says that no time is before the one above.
     """
     array = one_array(column)
-    zone = None
-    counted = kind_of(array.type).numeric
-    known_unit = unit is not None
+    zone, known_unit, from_1970 = None, unit is not None, True
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("s" if pa.types.is_date32(array.type) else "ms"))
     if pa.types.is_timestamp(array.type):
         unit, zone = array.type.unit, array.type.tz
-        array = array.cast(pa.int64())
-    elif pa.types.is_integer(array.type):
-        array = array.cast(pa.int64(), safe=False)
-    known = array.drop_null()
-    least = pc.min(known).as_py() if len(known) else 0
-    ends = pc.min_max(known).as_py().values() if counted else ()
     unit = unit or "ms"
-    from_1970 = all(end is not None and since_1970(end / PER_SECOND[unit]) for end in ends)
-    if pa.types.is_int64(array.type):
-        distances: np.ndarray[Any, Any] = array.fill_null(least).to_numpy(zero_copy_only=False).astype(np.int64) - least
-        if array.null_count:
-            distances = distances.astype(np.float64)
-            distances[array.is_null().to_numpy(zero_copy_only=False)] = np.nan
-    else:
-        least = math.floor(least)
-        distances = array.cast(pa.float64()).to_numpy(zero_copy_only=False) - least
+    if kind_of(array.type).numeric:
+        ends = pc.min_max(array).as_py().values()
+        from_1970 = all(end is not None and since_1970(end / PER_SECOND[unit]) for end in ends)
+    whole = pa.types.is_integer(array.type) or pa.types.is_timestamp(array.type)
+    array = array.cast(pa.int64() if whole else pa.float64(), safe=False)
+    least = math.floor(pc.min(array).as_py() or 0)
+    distances = pc.subtract(array, pa.scalar(least, array.type)).to_numpy(zero_copy_only=False)
     return {
         "kind": "time" if from_1970 else "number",
         "unit": unit,
