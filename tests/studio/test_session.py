@@ -24,7 +24,6 @@ from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.studio import runs
-from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import coloured, labels_in
 from cerflow.studio.panels.drawing import automaton_svg
 from cerflow.studio.panels.export import exported
@@ -37,7 +36,7 @@ from cerflow.studio.runs import (
     run_query,
     shown_number,
 )
-from cerflow.studio.sampling import load_events
+from cerflow.studio.sampling import QUERIES, SAMPLE, load_events
 from cerflow.studio.server import Tabs
 from cerflow.studio.session import StudioSession
 

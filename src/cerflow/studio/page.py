@@ -14,7 +14,6 @@ from cerflow.api.programs.program import Program
 from cerflow.base.errors import CerflowError
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.studying.wording import sentence
-from cerflow.studio.builtin_sample import CONSTRUCTS, KEYS
 from cerflow.studio.panels.asking import AskingPanel
 from cerflow.studio.panels.comparing import ComparingPanel
 from cerflow.studio.panels.data import DataPanel
@@ -25,6 +24,7 @@ from cerflow.studio.panels.running import RunningPanel
 from cerflow.studio.panels.stepping import SteppingPanel
 from cerflow.studio.panels.work import heading, icon_button
 from cerflow.studio.runs import Preview, preview, shown_number, stopped_if
+from cerflow.studio.sampling import CONSTRUCTS, KEYS
 from cerflow.studio.session import StudioSession
 
 _TABS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,6 +29,11 @@ from cerflow.files.reading import read_events
 from cerflow.files.sources import Source, source_of
 from cerflow.look.studying.wording import cell, shown_time
 
+#: The sample that the studio brings.
+SAMPLE = Path(__file__).with_name("sample.csv")
+_TOLD: dict[str, dict[str, str]] = tomllib.loads(SAMPLE.with_suffix(".toml").read_text("utf-8"))
+#: What queries find in it, and the queries; what the constructs of the language mean, and what keys do.
+QUERIES, CONSTRUCTS, KEYS = _TOLD["queries"], _TOLD["constructs"], _TOLD["keys"]
 _TYPE_NAMES = ("type", "event_type", "eventtype", "event", "kind", "name")
 _TIME_NAMES = ("time", "timestamp", "ts", "t", "at", "datetime", "event_time", "stock_time")
 

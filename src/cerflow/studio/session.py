@@ -25,7 +25,6 @@ from cerflow.base import limits
 from cerflow.base.errors import CerflowError, QueryError, QuerySyntaxError, QueryWarning, UnsupportedQueryError
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import Schema
-from cerflow.base.units import TimeUnit
 from cerflow.engine.kernels.base.library import find_library
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.stopping import look
@@ -38,10 +37,9 @@ from cerflow.look.studying.tracing import Trace
 from cerflow.look.studying.why_not import WhyNot, why_not
 from cerflow.look.studying.wording import cells, shown_pairs
 from cerflow.look.viewing.page import ViewedStream, page_of
-from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.colouring import completions
 from cerflow.studio.runs import Outcome, StoppedError
-from cerflow.studio.sampling import LoadedEvents, load_events, together
+from cerflow.studio.sampling import QUERIES, SAMPLE, LoadedEvents, load_events, together
 
 #: The space before a clause, and what is passed over in search of it: texts and names in quotes.
 _CLAUSE = re.compile(r"""'[^']*'|"[^"]*"| (?=(?:FROM|WHERE|PARTITION BY|WITHIN|CONSUME BY|LIMIT) )""")
@@ -85,21 +83,12 @@ class StudioSession:
         other.events, other.closing, other.write = self.events, self.closing, self.write
         return other
 
-    def load(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        type: str | None = None,
-        time: str | None = None,
-        time_unit: TimeUnit | None = None,
-        shown: Path | None = None,
-    ) -> LoadedEvents:
-        """Load a sample of a file, see `load_events`; raises `InputError` if it cannot be read.
+    def load(self, path: Path, *, name: str | None = None, **columns: Any) -> LoadedEvents:
+        """Load a sample of a file, see `load_events` also for the other arguments and errors.
 
         A file with a ``name`` joins those that have names already, as a stream that queries read by FROM.
         """
-        loaded = load_events(path, type=type, time=time, time_unit=time_unit, shown=shown)
+        loaded = load_events(path, **columns)
         if name is not None:
             loaded = together({**(self.events.inputs if self.events else {}), name: loaded})
         first, self.events = self.events is None, loaded

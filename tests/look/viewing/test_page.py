@@ -48,7 +48,7 @@ def test_matches_and_events_come_back():
 
 
 def test_nothing_is_fetched_and_no_value_becomes_a_part_of_the_page():
-    evil = ["</script><img src=x onerror=alert(1)>", "<!--<script>", "&lt;b&gt;\u2028{{DATA}}"]
+    evil = ["</script><img src=x onerror=alert(1)>", "<!--<script>", "&lt;b&gt;\u2028${DATA}"]
     stream = pa.table({"type": ["A", "B"] * 3, "k": [e for e in evil for _ in range(2)], "</th>": evil * 2})
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.k = y.k")
     harmless = Page(query.match(stream).to_html(title="plain"))

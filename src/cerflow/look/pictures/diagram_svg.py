@@ -63,7 +63,8 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
     for k, vertex in enumerate(diagram.vertices):
         kind = "cf-vertex cf-end" if vertex.ends else "cf-vertex"
         _take(sheet, drawn[f"v{k}"], sheet.group(f"{kind} {vertex.role}".rstrip(), vertex.name), of_vertices[k])
-    left, y = sheet.left, sheet.bottom + LINE
+    left, _, _, y = sheet.corners
+    y += LINE
     for one in diagram.caption:
         for k, line in enumerate(wrapped(one, _CAPTION)):
             word, colon, meaning = line.partition(": ") if k == 0 else ("", "", line)

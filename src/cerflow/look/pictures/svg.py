@@ -83,8 +83,7 @@ class Sheet:
             ElementTree.SubElement(self.root, tag, {"id": f"{name}-{tag}"}).text = text
         ElementTree.SubElement(self.root, "style").text = _STYLE
         self._paper = ElementTree.SubElement(self.root, "rect", {"class": "cf-paper", "rx": "8"})
-        self.left = self.top = self.right = self.bottom = 0.0
-        self._empty = True
+        self._covered: list[Point] = []
 
     def group(self, kind: str, title: str = "") -> ElementTree.Element:
         """A group of elements; ``title`` is shown when the pointer rests on it."""
@@ -141,17 +140,19 @@ class Sheet:
 
     def add(self, into: _Into, tag: str, attributes: dict[str, str], *covered: Point) -> ElementTree.Element:
         """An element that covers some points."""
-        xs, ys = [x for x, _ in covered], [y for _, y in covered]
-        if not self._empty:
-            xs += self.left, self.right
-            ys += self.top, self.bottom
-        self._empty = False
-        self.left, self.right, self.top, self.bottom = min(xs), max(xs), min(ys), max(ys)
+        self._covered += covered
         return ElementTree.SubElement(into, tag, attributes)
 
+    @property
+    def corners(self) -> tuple[float, float, float, float]:
+        """The least x and y that are covered, and the greatest."""
+        xs, ys = zip(*(self._covered or [(0.0, 0.0)]))
+        return min(xs), min(ys), max(xs), max(ys)
+
     def __str__(self) -> str:
-        left, top = floor(self.left) - _MARGIN, floor(self.top) - _MARGIN
-        width, height = ceil(self.right) - left + _MARGIN, ceil(self.bottom) - top + _MARGIN
+        x, y, right, bottom = self.corners
+        left, top = floor(x) - _MARGIN, floor(y) - _MARGIN
+        width, height = ceil(right) - left + _MARGIN, ceil(bottom) - top + _MARGIN
         size = {"width": str(width), "height": str(height)}
         self.root.attrib |= {"viewBox": f"{left} {top} {width} {height}", **size}
         self._paper.attrib |= {"x": str(left), "y": str(top), **size}

@@ -8,7 +8,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Literal
 
-from cerflow.base.errors import Span
 from cerflow.base.graphs import gathered
 from cerflow.language import formula as f
 from cerflow.language.automaton import AutomatonStep
@@ -40,11 +39,6 @@ class Constraint:
     node: Node
     text: str
     leave_out: Callable[[Any], Node]
-
-    @property
-    def span(self) -> Span | None:
-        """Where it stands in the text of the query."""
-        return self.node.span
 
 
 def constraints(select: Select) -> list[Constraint]:

@@ -154,7 +154,9 @@ def _explained(
     without = relaxed(select, way)
     found = fit(without, sample, wanted)
     assert found is not None
-    return tuple(RefusingPart(dotted(c.text), c.span, _words(c, select, without, sample, wanted, found)) for c in way)
+    return tuple(
+        RefusingPart(dotted(c.text), c.node.span, _words(c, select, without, sample, wanted, found)) for c in way
+    )
 
 
 def _words(c: Constraint, select: Select, without: Select, sample: StudiedEvents, wanted: Wanted, found: Fit) -> str:

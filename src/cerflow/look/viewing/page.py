@@ -15,6 +15,7 @@ from html import escape
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,6 @@ def page_of(matches: pa.Table, stream: ViewedStream, *, title: str, notices: Seq
     _refuse_strangers(found, table, rows, stream)
     time = stream.time if stream.time in table.column_names else None
     axis = None if time is None else packed_times(table.column(time), stream.time_unit, arrays, rising=True)
-    lanes = _lanes(table, stream, rows, said)
 
     def packed(of: pa.Table, left_out: Collection[str | None]) -> list[dict[str, Any]]:
         return [packed_column(name, of.column(name), arrays) for name in of.column_names if name not in left_out]
@@ -81,7 +81,8 @@ def page_of(matches: pa.Table, stream: ViewedStream, *, title: str, notices: Seq
         "positions": arrays.add(places, rising=True),
         "axis": axis,
         "lanes": [
-            {"name": name, "values": arrays.add(codes), "texts": texts} for name, (codes, texts) in lanes.items()
+            {"name": name, "values": arrays.add(codes), "texts": texts}
+            for name, (codes, texts) in _lanes(table, stream, rows, said).items()
         ],
         "marks": {
             "events": arrays.add(rows),
@@ -233,8 +234,7 @@ def _filled(title: str, head: dict[str, Any], data: str) -> str:
     # In a script element only "<" could end it or begin a comment.
     facts = json.dumps(head, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     filled = {"TITLE": escape(title), "STYLE": style, "DIGEST": digest, "HEAD": facts, "DATA": data, "SCRIPT": script}
-    parts = body.split("{{")
-    return parts[0] + "".join(filled[name] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))
+    return Template(body).substitute(filled)
 
 
 @cache

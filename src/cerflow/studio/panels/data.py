@@ -15,8 +15,8 @@ from nicegui import ui
 from cerflow.base.errors import CerflowError, counted
 from cerflow.base.units import UNIT_NAMES
 from cerflow.look.studying.wording import sentence
-from cerflow.studio.builtin_sample import QUERIES, SAMPLE
 from cerflow.studio.panels.work import heading, show_table, text_button
+from cerflow.studio.sampling import QUERIES, SAMPLE
 from cerflow.studio.session import StudioSession
 
 
