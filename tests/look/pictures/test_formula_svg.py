@@ -1,17 +1,20 @@
 """Formulas as nested boxes: every part once, nothing outside, connections that say what may come between."""
 
+from dataclasses import MISSING, fields
+
 import pytest
 from hypothesis import given
 
 import cerflow
 from cerflow.base import limits
 from cerflow.language import formula as f
-from cerflow.language import select, sremo
+from cerflow.language import sremo
+from cerflow.language.automaton import Model
+from cerflow.language.condition import Constant
 from cerflow.language.formula import Formula
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.sremo import Sremo
-from cerflow.look.pictures import formula_svg as drawn
 from cerflow.look.pictures.formula_svg import formula_svg
 from support.generators.queries import formulas
 from support.pictures import groups, read_svg, texts, titles
@@ -27,11 +30,26 @@ def kinds(base):
     return {kind for kind in found if "notation" not in vars(kind) and kind.__module__.startswith("cerflow.language")}
 
 
-def test_every_operator_has_a_picture():
-    abstract = {Formula, Sremo, f.SingleEvent, f.Embedded, f.Repeating, sremo.Unary, sremo.Binary, sremo.Strategic}
-    operators = (kinds(Formula) | kinds(Sremo)) - abstract
-    assert {kind for kind in operators if drawn._MAKERS.keys().isdisjoint(kind.__mro__)} == set()
-    assert drawn._MAKERS.keys() - {select.Select} <= operators
+ABSTRACT = {
+    *(Formula, f.SingleEvent, f.Embedded, f.Combination, f.Join, f.Repeating, f.Exclusion),
+    *(Sremo, sremo.Unary, sremo.Binary, sremo.Strategic),
+}
+#: A value for each field that has no default.
+PARTS = {
+    "name": "B", "label": "x", "labels": ("x",), "old": "x", "new": "y", "event": f.EventType("C"), "least": 2,
+    "window": f.CountWindow(3), "strategy": f.Strategy.NEXT, "model": Model.CEA, "states": frozenset(),
+    "starts": frozenset(), "finals": frozenset(), "registers": (), "steps": (), "anywhere": False,
+    "ends_marked": False, "condition": Constant(True), "expression": sremo.ANY_EVENT, "most": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", sorted((kinds(Formula) | kinds(Sremo)) - ABSTRACT, key=lambda kind: kind.__name__))
+def test_every_operator_has_a_picture(kind):
+    operand = sremo.ANY_EVENT if issubclass(kind, Sremo) else f.EventType("A")
+    operands = {"left": operand, "right": operand, "operand": operand, "parts": (operand, operand)}
+    needed = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+    drawn = read_svg(formula_svg(kind(**{name: (PARTS | operands)[name] for name in needed})))
+    assert groups(drawn, "cf-leaf")
 
 
 @examples(60)

@@ -7,10 +7,10 @@ the box that they check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from types import MappingProxyType
-from typing import Any
 
 from cerflow.base import limits
 from cerflow.base.errors import PictureError
@@ -28,6 +28,12 @@ _LATER = b.Connector(";", "other events may come between", True)
 _NEXT = b.Connector(":", "no event comes between", False)
 _WAITING = b.Connector("", "from here on it is waited for what must not come", True)
 _READ = b.Connector(".", "no event comes between", False)
+#: What stands above the operands of a strategy, and what may come between these.
+_STRATEGIES = {
+    r.AnyMatch: ("any", b.Connector("", "any events may come between", True)),
+    r.NextMatch: ("next", b.Connector("", "events that do not fit may come between", True)),
+    r.Unordered: ("unordered", b.Connector("", "in any order", False)),
+}
 #: Letters of a line of a condition, and lines of one.
 _LETTERS, _LINES = 44, 6
 
@@ -48,19 +54,13 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, b.Mark
     inner = {id(node.operand) for node in walk(tree) if isinstance(node, f.As | f.Filter)}
 
     def made(current: Node, below: Sequence[b.Box | None]) -> b.Box | None:
-        mark = marks.get(id(current))
-        boxes = [part for part in below if part is not None]
-        # Operators that look alike are drawn by their base.
-        maker = next((_MAKERS[kind] for kind in type(current).__mro__ if kind in _MAKERS), None)
-        if maker is None:
+        mark, in_row = marks.get(id(current)), isinstance(current, f.Sequence | f.StrictSequence)
+        count = mark.lines[0].rpartition(" ")[0] if mark is not None and in_row else ""
+        box = _drawn(current, [part for part in below if part is not None], count)
+        if box is None:
             return None
-        in_row = _IN_ROWS.get(type(current))
-        if in_row is not None and mark is not None:
-            box = b.beside(boxes[0], in_row, boxes[1], mark.lines[0].rpartition(" ")[0])
-        else:
-            box = maker(current, boxes)
         box = b.titled(box, show(current) if isinstance(current, Select) else show(current, kinds=False))
-        return box if mark is None or in_row is not None or id(current) in inner else b.captioned(box, mark)
+        return box if mark is None or in_row or id(current) in inner else b.captioned(box, mark)
 
     box = fold(tree, made)
     assert box is not None
@@ -73,25 +73,88 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, b.Mark
     return str(sheet)
 
 
-# -- leaves
+def _drawn(node: Node, below: Sequence[b.Box], count: str) -> b.Box | None:
+    """The box of a node, given those of its operands; conditions and the like have none.
+
+    The ``count`` tells how many matches reach the end of a sequence.
+    """
+    match node:
+        case Select():
+            return _select(node, below[0])
+        case f.EventType() | f.AnyEvent():
+            name = node.name if isinstance(node, f.EventType) else "EVENT"
+            return _leaf(*([] if node.stream is None else [(f"{node.stream}>", "")]), (name, "cf-bold"))
+        case f.NotEvent():
+            filtered = () if node.condition is None else _condition(node.condition)
+            line = (("NOT ", "cf-forbids"), (show(node.event, kinds=False), "cf-bold"))
+            return b.framed(None, (line,), filtered, shape="cf-bad")
+        case f.As():
+            return b.with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), ())
+        case f.Rename():
+            return _headed(below[0], f"[{quote_name(node.old)} -> {quote_name(node.new)}]", "cf-labels")
+        case f.Filter():
+            return b.with_lines(below[0], (), _condition(node.condition))
+        case f.Sequence() | f.StrictSequence():
+            return b.beside(below[0], _NEXT if isinstance(node, f.StrictSequence) else _LATER, below[1], count)
+        case f.Combination():
+            return b.stacked(below[0], node.sign, below[1])
+        case f.Iteration() | f.StrictIteration():
+            return _again(below[0], node.sign, node.gapless)
+        case f.Repetition(least=0, most=1) | r.Optional():
+            return _headed(below[0], "?  or nothing")
+        case f.Repetition():
+            most = "" if node.most is None else node.most
+            times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
+            return _again(below[0], f":{times}" if node.strict else times, node.strict)
+        case f.NotFollowedBy():
+            # It begins after the last event of what comes before.
+            refused = b.forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1])
+            return b.framed(b.beside(below[0], _WAITING, refused), ())
+        case f.Exclusion():
+            return b.excluding(below[0], node.sign, below[1])
+        case f.Project():
+            return _headed(below[0], f"PROJECT {', '.join(map(quote_name, node.labels))}")
+        case f.Start():
+            return _headed(below[0], "START")
+        case f.Selection():
+            return _headed(below[0], _strategy(node))
+        case f.Within() | r.Windowed():
+            return b.bracketed(below[0], f"WITHIN {show(node.window)}")
+        case AutomatonFormula():
+            return _leaf(("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", ""))
+        case r.Regular():
+            return _headed(below[0], "SREMO")
+        case r.Epsilon() | r.Empty():
+            return _leaf((show(node), "cf-bold"), shape="cf-shape")
+        case r.Terminal():
+            return _terminal(node)
+        case r.Concatenation():
+            return b.beside(below[0], _READ, below[1])
+        case r.Alternation() | r.Intersection():
+            return b.stacked(below[0], "|" if isinstance(node, r.Alternation) else "&", below[1])
+        case r.Star() | r.Plus():
+            return _again(below[0], "*" if isinstance(node, r.Star) else "+", True)
+        case r.Complement():
+            return _headed(below[0], "!  what does not match")
+        case r.Strategic():
+            word, connector = _STRATEGIES[type(node)]
+            return _headed(reduce(lambda row, box: b.beside(row, connector, box), below), word)
+    return None
 
 
 def _leaf(*lines: tuple[str, str], shape: str = "cf-shape cf-event") -> b.Box:
     return b.framed(None, tuple((line,) for line in lines), shape=shape)
 
 
-def _event(node: f.EventType | f.AnyEvent, _: Sequence[b.Box]) -> b.Box:
-    name = node.name if isinstance(node, f.EventType) else "EVENT"
-    return _leaf(*([] if node.stream is None else [(f"{node.stream}>", "")]), (name, "cf-bold"))
+def _headed(box: b.Box, words: str, kind: str = "cf-bold") -> b.Box:
+    return b.framed(box, (((words, kind),),))
 
 
-def _not_event(node: f.NotEvent, _: Sequence[b.Box]) -> b.Box:
-    filtered = () if node.condition is None else _condition(node.condition)
-    name = show(node.event, kinds=False)
-    return b.framed(None, ((("NOT ", "cf-forbids"), (name, "cf-bold")),), filtered, shape="cf-bad")
+def _again(box: b.Box, sign: str, gapless: bool) -> b.Box:
+    return b.looped(box, replace(_NEXT if gapless else _LATER, sign=sign))
 
 
-def _terminal(node: r.Terminal, _: Sequence[b.Box]) -> b.Box:
+def _terminal(node: r.Terminal) -> b.Box:
     lines = [((line, ""),) for line in shortened(show(node.condition), _LETTERS, _LINES)]
     if node.label is not None:
         label = "MARK" if node.label == r.MARK else f"AS {quote_name(node.label)}"
@@ -100,13 +163,6 @@ def _terminal(node: r.Terminal, _: Sequence[b.Box]) -> b.Box:
         lines.append(((f"INTO {', '.join(node.registers)}", "cf-write"),))
     shape = "cf-shape" if node.label is None else "cf-shape cf-event"
     return b.framed(None, tuple(lines), shape=shape)
-
-
-def _sign(text: str) -> Callable[[Any, Sequence[b.Box]], b.Box]:
-    return lambda node, _: _leaf((text, "cf-bold"), shape="cf-shape")
-
-
-# -- lines at boxes
 
 
 def _clause(word: str, text: str, most: int, indent: int) -> tuple[tuple[tuple[str, str], ...], ...]:
@@ -118,65 +174,12 @@ def _condition(condition: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
     return _clause("FILTER", show(condition), _LINES, len("FILTER "))
 
 
-def _headed(words: Callable[[Any], str], kind: str = "cf-bold") -> Callable[[Any, Sequence[b.Box]], b.Box]:
-    return lambda node, below: b.framed(below[0], (((words(node), kind),),))
-
-
 def _strategy(node: f.Selection | Select) -> str:
     by = ", ".join(show(label) for label in node.by)
     return f"{node.strategy} BY {by}" if by else str(node.strategy)
 
 
-# -- connections
-
-
-def _in_row(connector: b.Connector) -> Callable[[Any, Sequence[b.Box]], b.Box]:
-    return lambda node, below: b.beside(below[0], connector, below[1])
-
-
-def _all_in_row(connector: b.Connector, word: str) -> Callable[[Any, Sequence[b.Box]], b.Box]:
-    def made(node: Any, below: Sequence[b.Box]) -> b.Box:
-        row = below[0]
-        for box in below[1:]:
-            row = b.beside(row, connector, box)
-        return b.framed(row, (((word, "cf-bold"),),))
-
-    return made
-
-
-def _in_stack(word: str = "") -> Callable[[Any, Sequence[b.Box]], b.Box]:
-    return lambda node, below: b.stacked(below[0], word or node.sign, below[1])
-
-
-def _again(sign: str, skips: bool) -> Callable[[Any, Sequence[b.Box]], b.Box]:
-    connector = replace(_LATER if skips else _NEXT, sign=sign)
-    return lambda node, below: b.looped(below[0], connector)
-
-
-def _repetition(node: f.Repetition, below: Sequence[b.Box]) -> b.Box:
-    if (node.least, node.most) == (0, 1):
-        return b.framed(below[0], ((("?  or nothing", "cf-bold"),),))
-    most = "" if node.most is None else node.most
-    times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
-    connector = _NEXT if node.strict else _LATER
-    return b.looped(below[0], replace(connector, sign=f":{times}" if node.strict else times))
-
-
-def _not_followed(node: f.NotFollowedBy, below: Sequence[b.Box]) -> b.Box:
-    # It begins after the last event of what comes before.
-    refused = b.forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1])
-    return b.framed(b.beside(below[0], _WAITING, refused), ())
-
-
-def _window(node: f.Within | r.Windowed, below: Sequence[b.Box]) -> b.Box:
-    return b.bracketed(below[0], f"WITHIN {show(node.window)}")
-
-
-# -- the whole query
-
-
-def _select(node: Select, below: Sequence[b.Box]) -> b.Box:
-    (box,) = below
+def _select(node: Select, box: b.Box) -> b.Box:
     if node.window is not None:
         box = b.bracketed(box, f"WITHIN {show(node.window)}")
     strategy = "" if node.strategy is f.Strategy.ALL else f"{_strategy(node)} "
@@ -191,44 +194,6 @@ def _select(node: Select, below: Sequence[b.Box]) -> b.Box:
     head = [line for word in ("SELECT", "FROM") for line in shown.get(word, ())]
     foot = [line for word in ("PARTITION BY", "CONSUME BY", "LIMIT") for line in shown.get(word, ())]
     return b.framed(box, tuple(head), tuple(foot))
-
-
-_IN_ROWS: dict[type[Node], b.Connector] = {f.Sequence: _LATER, f.StrictSequence: _NEXT}
-_MAKERS: dict[type[Node], Callable[[Any, Sequence[b.Box]], b.Box]] = {
-    Select: _select,
-    f.EventType: _event,
-    f.AnyEvent: _event,
-    f.NotEvent: _not_event,
-    f.As: lambda node, below: b.with_lines(below[0], (((f"AS {quote_name(node.label)}", "cf-labels"),),), ()),
-    f.Rename: _headed(lambda node: f"[{quote_name(node.old)} -> {quote_name(node.new)}]", "cf-labels"),
-    f.Filter: lambda node, below: b.with_lines(below[0], (), _condition(node.condition)),
-    f.Combination: _in_stack(),
-    **{kind: _in_row(connector) for kind, connector in _IN_ROWS.items()},
-    **{kind: _again(kind.sign, not kind.gapless) for kind in (f.Iteration, f.StrictIteration)},
-    f.Repetition: _repetition,
-    f.Exclusion: lambda node, below: b.excluding(below[0], node.sign, below[1]),
-    f.NotFollowedBy: _not_followed,
-    f.Project: _headed(lambda node: f"PROJECT {', '.join(map(quote_name, node.labels))}"),
-    f.Start: _headed(lambda node: "START"),
-    f.Selection: _headed(_strategy),
-    f.Within: _window,
-    AutomatonFormula: lambda node, _: _leaf(("AUTOMATON", "cf-bold"), (f"{node.model}: {len(node.states)} states", "")),
-    r.Regular: _headed(lambda _: "SREMO"),
-    r.Epsilon: _sign("EPSILON"),
-    r.Empty: _sign("EMPTY"),
-    r.Terminal: _terminal,
-    r.Concatenation: _in_row(_READ),
-    r.Alternation: _in_stack("|"),
-    r.Intersection: _in_stack("&"),
-    r.Star: _again("*", False),
-    r.Plus: _again("+", False),
-    r.Optional: _headed(lambda node: "?  or nothing"),
-    r.Complement: _headed(lambda node: "!  what does not match"),
-    r.AnyMatch: _all_in_row(b.Connector("", "any events may come between", True), "any"),
-    r.NextMatch: _all_in_row(b.Connector("", "events that do not fit may come between", True), "next"),
-    r.Unordered: _all_in_row(b.Connector("", "in any order", False), "unordered"),
-    r.Windowed: _window,
-}
 
 
 # -- in words
