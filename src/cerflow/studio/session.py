@@ -8,7 +8,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from contextvars import Context, copy_context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from cerflow.base.nested import is_nested
 from cerflow.base.schema import Schema
 from cerflow.engine.kernels.base.library import find_library
 from cerflow.engine.recognize.planning import compile_select
-from cerflow.engine.stopping import look
 from cerflow.language.formula import EventType
 from cerflow.language.printer import show
 from cerflow.logic.analysis.columns import attributes_in
@@ -263,14 +261,13 @@ class StudioSession:
         if self._studied is None or self._studied[0] != known:
             self._studied = known, StudiedPart(query.queries, events.table, of, **events.roles)
         part = self._studied[1]
-        here = copy_context()
-        # A push that is ended could not go on, so within pushes nothing is looked at.
-        table = Context().run(part.first, sys.maxsize if end is None else end, lambda: here.run(_is_stopped))
-        if (end is None or len(table) < end) and part.reached < part.total:
+        try:
+            table = part.first(sys.maxsize if end is None else end)
+        except StoppedError:
             raise StoppedError(
                 f"Stopped: the definitions have read {part.reached:,} of {part.total:,} events; "
-                f"with theirs, that makes {len(table):,} events for the query."
-            )
+                f"with theirs, that makes {part.found:,} events for the query."
+            ) from None
         return part.query, StudiedEvents(table.slice(0, end), part.schema)
 
     def _stretch(self, first: int, size: int) -> tuple[Query, StudiedEvents]:
@@ -326,11 +323,3 @@ class StudioSession:
             contained(*pair, schema=self.schema, steps=steps),
             contained(*reversed(pair), schema=self.schema, steps=steps),
         )
-
-
-def _is_stopped() -> bool:
-    try:
-        look()
-    except StoppedError:
-        return True
-    return False

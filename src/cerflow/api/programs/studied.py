@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextvars import Context
 from threading import Lock
 from typing import Any, Unpack
 
@@ -20,6 +21,7 @@ from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.time_order import valid_in_order
+from cerflow.engine.stopping import look
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.look.explaining.facts import ExplainFormat
 from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex
@@ -109,11 +111,21 @@ class StudiedPart:
         """Whether another thread reads the input at the moment."""
         return self._lock.locked()
 
-    def first(self, count: int, stopped: Callable[[], bool] = lambda: False) -> pa.Table:
-        """The first events that the statement reads: ``count`` or more, unless there are fewer or it is ``stopped``."""
+    @property
+    def found(self) -> int:
+        """How many events of the statement are known."""
+        return sum(map(len, self._read))
+
+    def first(self, count: int) -> pa.Table:
+        """The first events that the statement reads: ``count`` or more, unless there are fewer.
+
+        The check of the caller may end that (`cerflow.engine.stopping`); another call goes on from there.
+        """
         with self._lock:
-            while self.reached < self.total and sum(map(len, self._read)) < count and not stopped():
-                self._read.append(next(self._parts))
+            while self.reached < self.total and self.found < count:
+                look()
+                # A push that is ended could not go on, so within it nothing is looked at.
+                self._read.append(Context().run(next, self._parts))
                 self.reached = min(self.reached + limits.STUDIO_PUSHED_ROWS, self.total)
             return pa.concat_tables(self._read or [self.schema.columns.empty_table()])
 

@@ -57,7 +57,7 @@ class SubstreamRuns:
         self._transducer = transducer
         self._part = part
         self._kinds = kinds
-        self._reader = RunReader(transducer, part.events)
+        self.reader = RunReader(transducer, part.events)
         self._timed = {
             write.register
             for t in transducer.transitions
@@ -73,29 +73,21 @@ class SubstreamRuns:
 
     def _begin(self) -> None:
         self._current: dict[_Place, _Shared] = {
-            (state, self._reader.empty): _Shared(next(self._unused), {(): s.NOTHING})
+            (state, self.reader.empty): _Shared(next(self._unused), {(): s.NOTHING})
             for state in sorted(self._transducer.initial)
         }
 
     def living(self) -> tuple[s.LivingConfiguration, ...]:
         """The configurations that may continue."""
-        shown = [self._shown(place, kept) for place, kept in self._current.items() if self._reader.leaving[place[0]]]
+        shown = [self._shown(place, kept) for place, kept in self._current.items() if self.reader.leaving[place[0]]]
         return tuple(sorted(shown, key=lambda configuration: configuration.number))
-
-    def left(self, window: Window, begun: int, now: int) -> tuple[float, float] | None:
-        """How much of a window is left at one position that began at another, and its size; None if it is over."""
-        start, reached = (self._reader.measure(window, self._part.places[position]) for position in (begun, now))
-        size = self._reader.size(window)
-        if start is None or reached is None or not start + size - reached > 0:
-            return None
-        return float(start + size - reached), float(size)
 
     def forget(self, words: str) -> list[s.Death]:
         """Begin again."""
         died = [
             s.Death(self._shown(place, shared), shared.count, "consumption", words, True)
             for place, shared in self._current.items()
-            if set(shared.parts) != {()} and self._reader.leaving[place[0]]
+            if set(shared.parts) != {()} and self.reader.leaving[place[0]]
         ]
         self._begin()
         return died
@@ -133,15 +125,15 @@ class SubstreamRuns:
         for (state, memory), shared in self._current.items():
             moved, readable = len(moves), self._readable(memory)
             refusals: list[s.Refusal] = []
-            for t in self._reader.leaving[state]:
-                if self._reader.fires(t, place, memory):
-                    after, live = self._reader.written(t, place, memory), self._live[t.target]
+            for t in self.reader.leaving[state]:
+                if self.reader.fires(t, place, memory):
+                    after, live = self.reader.written(t, place, memory), self._live[t.target]
                     # Without registers that are never read again, so that runs that can continue alike are one.
                     target = (t.target, tuple(kept if r in live else None for r, kept in enumerate(after)))
                     moves.append((shared.number, t, target))
                     _add(following.setdefault(target, {}), shared, t, event, place)
                 elif event.type != PAUSE.type and asked(t):
-                    guard = self._reader.refusing(t, place, memory)
+                    guard = self.reader.refusing(t, place, memory)
                     because = tuple(shown_guard(part, registers, event, readable) for part in guard)
                     refusals.append(s.Refusal(shared.number, self._numbers[t], because))
             refused += refusals
@@ -171,7 +163,7 @@ class SubstreamRuns:
             part
             for (state, _), shared in self._current.items()
             for ends, part in shared.parts.items()
-            if self._reader.accepts(state, ends)
+            if self.reader.accepts(state, ends)
         ]
         matches = tuple(dict.fromkeys(chain.from_iterable(islice(part, limits.TRACED_MATCHES) for part in found)))
         return s.TracedStep(
@@ -196,10 +188,10 @@ class SubstreamRuns:
                 assert kept is not None
                 yield s.Death(shown, shared.count, "window", f"the window of {show(kept)} is over", True)
                 continue
-            old = [ends for ends in shared.parts if self._reader.outlived(ends, place)]
+            old = [ends for ends in shared.parts if self.reader.outlived(ends, place)]
             gone = sum(shared.parts.pop(ends).count for ends in old)
             if old and window is not None:
-                first = min(self._reader.events[ends[0]].position for ends in old)
+                first = min(self.reader.events[ends[0]].position for ends in old)
                 words = f"the window of {show(window)} since event {first} is over"
                 yield s.Death(shown, gone, "window", words, not shared.parts)
             if not shared.parts:
@@ -210,12 +202,12 @@ class SubstreamRuns:
         if window is None or not isinstance(content, tuple):
             return False
         (start,) = content
-        return self._reader.over(window, start, place)  # type: ignore[arg-type]  # a measure
+        return self.reader.over(window, start, place)  # type: ignore[arg-type]  # a measure
 
     def _readable(self, memory: Memory) -> Memory:
         """The registers, with times as conditions see them."""
         return tuple(
-            tuple(time_of(v, self._reader.events) if isinstance(v, int | float) else v for v in content)
+            tuple(time_of(v, self.reader.events) if isinstance(v, int | float) else v for v in content)
             if register in self._timed and isinstance(content, tuple)
             else content
             for register, content in enumerate(memory)
@@ -287,8 +279,13 @@ class Trace:
         yield from self.behind
 
     def left(self, window: Window, begun: int, step: s.TracedEvent) -> tuple[float, float] | None:
-        """See `SubstreamRuns.left`, for the substream of a step."""
-        return self._runs[step.key].left(window, begun, step.event.position)
+        """How much of a window that began at a position is left at a step, and its size; None if it is over."""
+        reader, places = self._runs[step.key].reader, self._moments.parts[step.key].places
+        start, reached = (reader.measure(window, places[position]) for position in (begun, step.event.position))
+        size = reader.size(window)
+        if start is None or reached is None or not start + size - reached > 0:
+            return None
+        return float(start + size - reached), float(size)
 
     def _step(self, event: Event) -> s.TracedEvent:
         *by_clock, moment = self._moments.read[len(self._steps)]
