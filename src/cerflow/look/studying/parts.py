@@ -163,15 +163,14 @@ class TracedParts:
 
     def _ended(self, step: TracedEvent, count: int) -> dict[int, Mark]:
         """Where an event ends partial matches: at what must not happen, or at the whole."""
-        refusing = [node for node in walk(self.tree) if isinstance(node, f.Exclusion | f.NotEvent)]
-        at = [
+        at: list[Node] = [
             node
-            for node in refusing
+            for node in walk(self.tree)
+            if isinstance(node, f.Exclusion | f.NotEvent)
             for inner in walk(node.right if isinstance(node, f.Exclusion) else node)
             # Conditions are not looked at.
             if isinstance(inner, _SINGLE) and (not isinstance(inner, f.EventType) or inner.name == step.event.type)
         ]
         said = f"✗ this event ends {counted(count, 'partial match', 'partial matches')}"
         said = said if count else "✗ nothing can begin after this event"
-        parts: list[Node] = [*at] or [self.tree]
-        return {id(node): Mark((said,), "cs-refused") for node in parts}
+        return {id(node): Mark((said,), "cs-refused") for node in at or [self.tree]}

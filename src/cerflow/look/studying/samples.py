@@ -10,7 +10,7 @@ import datetime
 import math
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from heapq import heappop, heappush
@@ -26,7 +26,6 @@ from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.event_tables import to_table
 from cerflow.base.events import Event, Stream, as_value, raw_time
-from cerflow.base.graphs import gathered
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
@@ -56,6 +55,7 @@ class StudiedEvents:
     first: int = 0
     until: Any = None
     clocked: int = 0
+    _stretches: dict[tuple[int, int], StudiedEvents] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def events(self) -> Stream:
@@ -92,10 +92,6 @@ class StudiedEvents:
             yield self.stretch(first, first + size)
             size *= 4
         yield self.stretch(first, self.end)
-
-    @cached_property
-    def _stretches(self) -> dict[tuple[int, int], StudiedEvents]:
-        return {}
 
     @cached_property
     def clock(self) -> int | float | Fraction | None:
@@ -153,26 +149,21 @@ def read_sample(
 
 def substreams_by_key(select: Select, events: Stream) -> dict[Key, Substream]:
     """The substreams that a query reads, by key; events of other inputs and events without key are in none."""
-    unit = events.microseconds_per_tick
-    return {key: Substream(key, Stream(own, unit)) for key, own in gathered(_keyed(select, events)).items()}
+    several = bool(select.streams) and any(event.stream is not None for event in events)
+    found: dict[Key, list[Event]] = {}
+    for event in events:
+        key = key_of_event(select, event)
+        if None not in key and (not several or event.stream in select.streams):
+            # Names of streams do not count where all events come from one.
+            read = event if several or event.stream is None else replace(event, stream=None)
+            found.setdefault(key, []).append(read)
+    return {key: Substream(key, Stream(own, events.microseconds_per_tick)) for key, own in found.items()}
 
 
 def substream_at(select: Select, sample: StudiedEvents, positions: Collection[int]) -> Substream | None:
     """The substream that a query reads with the events at some positions; None if they are not in one together."""
-    own = key_of_event(select, sample.at(min(positions)))
-    members = Stream((e for key, e in _keyed(select, sample.events) if key == own), sample.events.microseconds_per_tick)
-    part = Substream(own, members)
-    return part if part.places.keys() >= set(positions) else None
-
-
-def _keyed(select: Select, events: Stream) -> Iterator[tuple[Key, Event]]:
-    several = bool(select.streams) and any(event.stream is not None for event in events)
-    for event in events:
-        key = key_of_event(select, event)
-        if None in key or (several and event.stream not in select.streams):
-            continue
-        # Names of streams do not count where all events come from one.
-        yield key, (event if several or event.stream is None else replace(event, stream=None))
+    part = substreams_by_key(select, sample.events).get(key_of_event(select, sample.at(min(positions))))
+    return part if part is not None and part.places.keys() >= set(positions) else None
 
 
 def key_of_event(select: Select, event: Event) -> Key:
