@@ -117,7 +117,9 @@ class DataPanel:
         kind, time, unit = self._type.value or "", self._time.value or "", self._unit.value
         if (kind, time, unit) == (events.type or "", events.time or "", events.time_unit or "ms"):
             return
-        if not await self.load(events.source, shown=events.path, type=kind, time=time, time_unit=unit):
+        if not await self.load(
+            events.source, shown=events.path, type=kind, time=time, time_unit=unit if time else None
+        ):
             self.refresh()
 
     def _keyed(self) -> None:
