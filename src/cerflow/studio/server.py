@@ -21,9 +21,9 @@ from types import MappingProxyType
 import markdown2
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from nicegui import app, ui
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -59,20 +59,19 @@ class Guarded:
         asking = HTTPConnection(scope)
         given, kept = asking.query_params.get("token", ""), asking.cookies.get(self._cookie, "")
         if not self._is_own(asking.headers) or not (self._is_token(given) or self._is_token(kept)):
-            await _refuse(scope, send)
+            await _refuse(scope, receive, send)
             return
         if self._is_token(given):
             self._arrived()
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
                 # The page has the matches in a frame, and stands in no frame itself.
                 ancestors = "'self'" if scope["path"] == _MATCHES else "'none'"
-                more = [(b"content-security-policy", f"frame-ancestors {ancestors}".encode())]
+                headers.append("content-security-policy", f"frame-ancestors {ancestors}")
                 if self._is_token(given):
-                    text = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/"
-                    more.append((b"set-cookie", text.encode()))
-                message = {**message, "headers": [*message.get("headers", []), *more]}
+                    headers.append("set-cookie", f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/")
             await send(message)
 
         await self._application(scope, receive, with_headers)
@@ -111,13 +110,12 @@ class Tabs:
         return self._first.pop() if self._first else self._pattern.twin()
 
 
-async def _refuse(scope: Scope, send: Send) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
         return
-    text = b"This page needs the token that 'cerflow studio' prints: open the whole address.\n"
-    await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain")]})
-    await send({"type": "http.response.body", "body": text})
+    text = "This page needs the token that 'cerflow studio' prints: open the whole address.\n"
+    await PlainTextResponse(text, 403)(scope, receive, send)
 
 
 def serve(session: StudioSession, *, port: int = 0, show: bool = True, tell: Callable[[str], object] = print) -> None:

@@ -55,7 +55,9 @@ class StudiedEvents:
     first: int = 0
     until: Any = None
     clocked: int = 0
-    _stretches: dict[tuple[int, int], StudiedEvents] = field(default_factory=dict, init=False, repr=False)
+    _stretches: dict[tuple[int, int], StudiedEvents] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @cached_property
     def events(self) -> Stream:

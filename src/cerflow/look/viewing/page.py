@@ -125,10 +125,9 @@ def first_matches(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: in
 
 def _shown_events(found: MatchEvents, stream: ViewedStream, said: list[str]) -> tuple[pa.Table, Ints]:
     """The events of the picture, and their positions."""
-    used: Ints = np.unique(found.positions)
+    used, first = np.unique(found.positions, return_index=True)
     if stream.events is None:
         said.append("Only the events of matches are shown, as the others of the stream are not known here.")
-        first = np.unique(found.positions, return_index=True)[1]
         if not found.attributes.num_columns:
             return pa.table({"type": pa.nulls(len(first), pa.string())}), used
         return found.attributes.take(pa.array(first)), used
