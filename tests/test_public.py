@@ -23,7 +23,7 @@ import cerflow.rewritings
 SOURCE = Path(cerflow.__file__).parent
 #: Rooms and modules from the bottom up; those of one group may use each other. The longest name that fits counts.
 ORDER = (
-    ("base.cache_folder", "base.errors", "base.later", "base.limits"),
+    ("base.cache_folder", "base.errors", "base.limits"),
     ("base",),
     ("look.viewing",),
     ("language",),

@@ -18,6 +18,7 @@ if sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)] == "cerflow":
 
 from cerflow.api.query import Query, parse
 from cerflow.api.stream_inputs import Input, Streams, streams
+from cerflow.base import SecondNames, imported_later
 from cerflow.base.errors import (
     ArgumentError,
     BadRecordError,
@@ -37,7 +38,6 @@ from cerflow.base.errors import (
     TooManyMatchesError,
     UnsupportedQueryError,
 )
-from cerflow.base.later import SecondNames, imported_later
 from cerflow.base.schema import Schema
 from cerflow.language.parser import parse_formula, parse_sremo
 from cerflow.language.predicates.registry import predicate, registered_predicates, unregister_predicate

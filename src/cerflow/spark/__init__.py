@@ -10,7 +10,7 @@ tasks read themselves. `worker` prepares processes for tasks.
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from cerflow.base.later import imported_later
+from cerflow.base import imported_later
 
 if find_spec("pyspark") is None:
     raise ImportError("cerflow.spark needs PySpark: pip install 'cerflow[spark]'")

@@ -13,7 +13,7 @@ from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan import scan
-from cerflow.engine.scan.absence import Absence
+from cerflow.engine.scan.program.absence import Absence
 from support.runners import bag, examples, in_random_pieces, one_batch, semantics
 
 FORMULAS = [

@@ -12,7 +12,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.scan.contiguous import Contiguity
+from cerflow.engine.scan.program.contiguous import Contiguity
 from support.runners import RUNNERS, bag, examples, in_random_pieces, restored_at_every_event
 
 #: Events may have types that are labels, too.

@@ -12,8 +12,8 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.scan.effects import counted_states, empties_states
-from cerflow.engine.scan.programs import ScanProgram
+from cerflow.engine.scan.program.compiler import ScanProgram
+from cerflow.engine.scan.program.effects import counted_states, empties_states
 from support.runners import RUNNERS, bag, examples, in_random_pieces
 
 STEPS = ["[type = 'A']", "[type = 'B']", "[type = 'A' AND n = 'p']", "[type = 'B' AND n = 'q']", "[v > 1]", "[n = 'q']"]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from cerflow.engine.scan.guards import Guards
+from cerflow.engine.scan.program.guards import Guards
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -20,7 +20,7 @@ from cerflow.engine.evaluate.precomputed_conditions import Precomputed
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.layout import NO_BOUND, NULL, EventArrays
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.scan.emitting import ScannedColumns
+from cerflow.engine.scan.program.emitting import ScannedColumns
 from cerflow.language.condition import And, Attribute, Comparison, Literal
 from cerflow.language.formula import CountWindow
 from support.runners import ENGINE_RUNNERS, RUNNERS, bag, examples

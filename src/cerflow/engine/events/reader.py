@@ -17,7 +17,7 @@ from cerflow.engine.evaluate.vectors import Vector
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.programs import computed_column
+from cerflow.engine.scan.program.compiler import computed_column
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.event_room import some_events
 from cerflow.language.formula import CountWindow

@@ -26,7 +26,7 @@ from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.recognize.ticking import nobody, take_with_ticks
 from cerflow.engine.recognize.transaction import Changing, StateBefore
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.effects import CountedEvents
+from cerflow.engine.scan.program.effects import CountedEvents
 from cerflow.engine.state.compact import kept_arrays
 from cerflow.engine.state.memory import Memory, first_occupied, whole_graph
 from cerflow.engine.state.snapshot import Contents

@@ -25,7 +25,7 @@ from cerflow.engine.recognize import planning
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
 from cerflow.engine.results.report import POSITION, Report
-from cerflow.engine.scan.programs import ScanProgram, scan_program
+from cerflow.engine.scan.program.compiler import ScanProgram, scan_program
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Condition, PredicateCall

@@ -15,7 +15,7 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines
-from cerflow.engine.scan.absence import Absence
+from cerflow.engine.scan.program.absence import Absence
 from cerflow.engine.tables.event_room import some_events
 
 if TYPE_CHECKING:

@@ -14,14 +14,13 @@ from cerflow.engine.kernels.table import compute
 from cerflow.engine.layout import PROGRAM
 from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.absence import Absence
-from cerflow.engine.scan.contiguous import Contiguity
 from cerflow.engine.scan.decisions import Decisions
-from cerflow.engine.scan.effects import counted_states, empties_states
-from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.layout import ScanArrays
-from cerflow.engine.scan.programs import ScanProgram
-from cerflow.engine.scan.room import int_rows
+from cerflow.engine.scan.program.absence import Absence
+from cerflow.engine.scan.program.compiler import ScanProgram
+from cerflow.engine.scan.program.contiguous import Contiguity
+from cerflow.engine.scan.program.effects import counted_states, empties_states
+from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: Entries of `ScanArrays.fixes`.
@@ -59,15 +58,15 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     return no_arrays()._replace(
         **({} if flow is None else flow.leads.arrays),
         control=_control(tables, program),
-        columns=int_rows(program.columns, layout.COLUMN_WORDS),
+        columns=layout.int_rows(program.columns, layout.COLUMN_WORDS),
         texts=texts,
         nodes=decisions.nodes,
         next=decisions.next,
         outcomes=decisions.outcomes,
         together=decisions.together,
         tests=tests_of,
-        outputs=int_rows(program.outputs, 7),
-        code=int_rows(program.code, 2).astype(np.int32),
+        outputs=layout.int_rows(program.outputs, 7),
+        code=layout.int_rows(program.code, 2).astype(np.int32),
         constants=np.array([*program.constants, 0], np.int64),
         stack=np.zeros(len(program.code) + 1, np.int64),
         fixes=np.zeros((_FIXES + len(program.outputs), 4), np.int64),
@@ -76,7 +75,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         candidates=np.zeros((0, layout.CANDIDATE_WORDS), np.int32),
         members=np.zeros((1, sum(row[layout.O_TO] == layout.TO_KEYS for row in program.outputs)), np.int64),
         slots=np.zeros(1, np.int32),
-        links=int_rows(links, layout.LINK_WORDS),
+        links=layout.int_rows(links, layout.LINK_WORDS),
         admits=np.array([] if contiguity is None else contiguity.admits, np.int64),
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
@@ -87,11 +86,11 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
         ends=np.zeros(layout.BLOCK, np.uint8),
         step_guards=np.array(_step_guards(contiguity, flow), np.int64),
-        reach=int_rows(
+        reach=layout.int_rows(
             program.absence.reach if isinstance(program.absence, Absence) else [] if flow is None else flow.reach, 7
         ),
-        keyed=int_rows([] if flow is None else flow.keyed, 7),
-        decided=int_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
+        keyed=layout.int_rows([] if flow is None else flow.keyed, 7),
+        decided=layout.int_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
 
 # How the values of a column lie in memory; those before BOOLEAN can be the indices of a dictionary
@@ -289,3 +291,8 @@ class ScanArrays(NamedTuple):
     slot_of: Smalls  # by row: a hash of its key, -1: none, or its number; or what B_LEFT_OUT will be, if it is chosen
     entered: Ints  # (2 * (keys / 64 + 1),): which rows of flows have values, as bits: those set lately, then others
     decided: IntRows  # (tests, 3)
+
+
+def int_rows(values: object, width: int) -> IntRows:
+    """Numbers as rows of this width; there may be none."""
+    return np.array(values, np.int64).reshape(-1, width)

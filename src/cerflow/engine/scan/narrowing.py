@@ -13,8 +13,8 @@ from cerflow.engine.kernels.table import find_rows, flow, flow_by_key
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.contiguous import Contiguity
-from cerflow.engine.scan.flow import Flow
+from cerflow.engine.scan.program.contiguous import Contiguity
+from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.scan.room import ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.base.array_types import IntRows
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.scan import layout
@@ -41,11 +40,6 @@ def lend_room(user: object) -> dict[str, NDArray[Any]]:
 def _take_back(room: dict[str, NDArray[Any]]) -> None:
     if len(_spare) < _SPARE_ROOMS and sum(array.nbytes for array in room.values()) <= _SPARE_BYTES:
         _spare.append(room)
-
-
-def int_rows(values: object, width: int) -> IntRows:
-    """Numbers as rows of this width; there may be none."""
-    return np.array(values, np.int64).reshape(-1, width)
 
 
 class ScanRoom:

@@ -16,14 +16,14 @@ from cerflow.engine.kernels.table import next_dictionary, scan, write_candidates
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.columns import ExportedBatch, layout_of_text
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
-from cerflow.engine.scan.effects import CountedEvents, effects_of
 from cerflow.engine.scan.first_arrays import first_arrays
-from cerflow.engine.scan.flow import Flow
 from cerflow.engine.scan.narrowing import find_consecutive, follow_runs, matches_found
-from cerflow.engine.scan.programs import ScanProgram
+from cerflow.engine.scan.program.absence import Absence, Absences, find_absences
+from cerflow.engine.scan.program.compiler import ScanProgram
+from cerflow.engine.scan.program.effects import CountedEvents, effects_of
+from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for

@@ -15,9 +15,9 @@ from cerflow.engine.pushdown.relevance import relevant_events
 from cerflow.engine.recognize import columns_needed as needed
 from cerflow.engine.recognize.planning import absent_so_far, detects_only
 from cerflow.engine.results.report import Report
-from cerflow.engine.scan.effects import counted_states, empties_states
-from cerflow.engine.scan.flow import Flow
-from cerflow.engine.scan.programs import ScanProgram, scan_program
+from cerflow.engine.scan.program.compiler import ScanProgram, scan_program
+from cerflow.engine.scan.program.effects import counted_states, empties_states
+from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.slices.division import divided
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Not

@@ -9,7 +9,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.keys import hash_of_key, tied_words
+from cerflow.engine.kernels.scan.keys import enter_slot, hash_of_key, is_entered, tied_words
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.texts import SHIFT, mixed
@@ -321,14 +321,14 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
                         turn = _turned(s, k)
                     key = v.load_int(keys, k) if hashed else hash_of_key(s, k, words_at, address)
                 slot = key & slots
-                known = not keyed or _is_entered(s, slot)
+                known = not keyed or is_entered(s, slot)
                 # Most keys have no event near enough behind.
                 if key >= 0 and (known or measure > edge or own & last_guards != 0):
                     cells = flows + 8 * width * slot
                     of = cells if known else edges
                     found, changed = leads.lead_back(s, of, cells, known, valued, k, allowed, measure, limit, address)
                     if keyed and changed:
-                        _enter(s, slot)
+                        enter_slot(s, slot)
             if found == 0:
                 v.store_byte(guards, k, np.int64(0))
             else:
@@ -352,17 +352,6 @@ def _turned(s, row):
             s.entered[words + k], s.entered[k] = s.entered[k], 0
         s.control[layout.TURN], s.control[layout.TURNED] = window_value(s, BOUND, row), row
     return s.control[layout.TURN]
-
-
-@inlined
-def _is_entered(s, slot):
-    words = s.entered.shape[0] >> 1
-    return (s.entered[slot >> 6] | s.entered[words + (slot >> 6)]) >> (slot & 63) & 1 == 1
-
-
-@inlined
-def _enter(s, slot):
-    s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
 
 
 @part
@@ -390,8 +379,8 @@ def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
                 key = v.load_int(keys, k) if hashed or not new else hash_of_key(s, k, words_at, address)
                 slot = key & slots
                 cells = flows + 8 * width * slot
-                if key >= 0 and not _is_entered(s, slot):
-                    _enter(s, slot)
+                if key >= 0 and not is_entered(s, slot):
+                    enter_slot(s, slot)
                     leads.begin_runs(s, cells, max(since - 1, 0), begun, states, address)
             allowed = v.load_byte(masks, eight >> 8 * j & 255) if new else v.load_byte(useful, k)
             found = np.int64(0)

@@ -135,3 +135,16 @@ def _hash(s, row, address):
         if known:
             h = mixed(h, word)
     return np.int64(h >> SHIFT) & _HASHES if known else np.int64(-1)
+
+
+@inlined
+def is_entered(s, slot):
+    """Whether some row has entered a slot of `ScanArrays.flows`."""
+    words = s.entered.shape[0] >> 1
+    return (s.entered[slot >> 6] | s.entered[words + (slot >> 6)]) >> (slot & 63) & 1 == 1
+
+
+@inlined
+def enter_slot(s, slot):
+    """Note that a row has entered a slot."""
+    s.entered[slot >> 6] |= np.int64(1) << (slot & 63)

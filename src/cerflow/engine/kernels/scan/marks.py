@@ -1,4 +1,4 @@
-"""The guards that the texts of rows leave possible (see `cerflow.engine.scan.guards`), column by column.
+"""The guards that the texts of rows leave possible (see `cerflow.engine.scan.program.guards`), column by column.
 
 ``out`` is the address of a byte for each row, from row ``begin`` on.
 """

@@ -11,8 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, e
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
-from cerflow.engine.kernels.scan.passes import pass_of_text
-from cerflow.engine.kernels.scan.texts import entry_of
+from cerflow.engine.kernels.scan.texts import entry_of, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
 

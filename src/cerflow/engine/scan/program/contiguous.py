@@ -15,8 +15,8 @@ from cerflow.base.array_types import IntRows
 from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.guards import ALL, Guards, joined_bits
+from cerflow.engine.scan.program.emitting import ScannedColumns, code_of
+from cerflow.engine.scan.program.guards import ALL, Guards, joined_bits
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -47,9 +47,9 @@ class Contiguity:
 
     They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before. ``key`` is the
     number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match
-    the guards (see `cerflow.engine.scan.guards`) of which one must hold for its event, and ``labels`` by these guards
-    the numbers of the label sets: (steps, 256), or (steps, 1) if they do not depend on guards. ``texts`` are the
-    columns of text whose entries stand for values while rows are read.
+    the `guards` of which one must hold for its event, and ``labels`` by these guards the numbers of the label sets:
+    (steps, 256), or (steps, 1) if they do not depend on guards. ``texts`` are the columns of text whose entries stand
+    for values while rows are read.
     """
 
     length: int
@@ -92,7 +92,7 @@ def contiguity(
     """How the matches of some tables lie, if they have no gaps and columns decide; or else why that is not so.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events, ``measured`` as for
-    `cerflow.engine.scan.flow.flow_of`. The programs of conditions are added to the code of ``to``.
+    `cerflow.engine.scan.program.flow.flow_of`. The programs of conditions are added to the code of ``to``.
     """
     arrays = tables.arrays
     if tables.grouped or arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
@@ -157,13 +157,6 @@ def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list
     begin, end = arrays.transitions[number, first : first + 2]
     rows: list[list[int]] = some[first][begin:end].tolist()
     return rows
-
-
-def code_of(output: Sequence[int], code: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The instructions for a row of `ScanArrays.outputs`: to read a column, or some of all the ``code``."""
-    if output[layout.O_COLUMN] >= 0:
-        return [[opcodes.COLUMN, output[layout.O_COLUMN]]]
-    return [list(step) for step in code[output[layout.O_CODE] : output[layout.O_CODE_END]]]
 
 
 def _whole(

@@ -164,3 +164,10 @@ class ScanEmitter(Emitter):
         if self._is_float(operand):
             return [zero] if high else known_or_zero
         return [*known_or_zero, *low, opcodes.SUBTRACT_I, word, opcodes.QUOTIENT_I] if high else low
+
+
+def code_of(output: Sequence[int], code: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The instructions for a row of `ScanArrays.outputs`: to read a column, or some of all the ``code``."""
+    if output[layout.O_COLUMN] >= 0:
+        return [[opcodes.COLUMN, output[layout.O_COLUMN]]]
+    return [list(step) for step in code[output[layout.O_CODE] : output[layout.O_CODE_END]]]

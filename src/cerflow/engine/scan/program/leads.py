@@ -19,10 +19,9 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.contiguous import code_of, rows_of_move
-from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.guards import ALL, Guards, are_told, joined_bits
-from cerflow.engine.scan.room import int_rows
+from cerflow.engine.scan.program.contiguous import rows_of_move
+from cerflow.engine.scan.program.emitting import ScannedColumns, code_of
+from cerflow.engine.scan.program.guards import ALL, Guards, are_told, joined_bits
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.sums import Limit, limits_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -244,16 +243,16 @@ class _LeadsBuilder:
             written += own
         of_moves = {number: bits[kind] for number, kind in kinds.items()}
         masks, kills = self._by_guards(of_moves, waits)
-        cells = int_rows(self._edges(checks), layout.CELL_WORDS)
+        cells = layout.int_rows(self._edges(checks), layout.CELL_WORDS)
         arrays: dict[str, NDArray[Any]] = {
-            "leads": int_rows(rows, layout.LEAD_WORDS),
-            "lead_steps": int_rows(written, layout.STEP_WORDS),
+            "leads": layout.int_rows(rows, layout.LEAD_WORDS),
+            "lead_steps": layout.int_rows(written, layout.STEP_WORDS),
             "bit_leads": np.searchsorted([bits[kind] for kind in ordered], range(layout.MOVES + 1)),
             "masks": np.array(masks, np.uint8),
             "kills": np.array(kills, np.int64),
-            "places": int_rows([self._place(state, deadlines) for state in self.states], layout.PLACE_WORDS),
+            "places": layout.int_rows([self._place(state, deadlines) for state in self.states], layout.PLACE_WORDS),
             "cells": cells,
-            "values": int_rows([self._read(column, turn) for column, turn in self.values], layout.VALUE_WORDS),
+            "values": layout.int_rows([self._read(column, turn) for column, turn in self.values], layout.VALUE_WORDS),
             "edges": np.zeros(len(cells), np.int64),
             "limits": np.zeros(max(map(len, steps.values()), default=0), np.int64),
             "flows": np.zeros((0, len(cells)), np.int64),

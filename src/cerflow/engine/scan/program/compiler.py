@@ -20,12 +20,12 @@ from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.events.signatures import Evaluation
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.absence import Absence, absence
-from cerflow.engine.scan.contiguous import Contiguity, contiguity
-from cerflow.engine.scan.effects import counted_states, empties_states
-from cerflow.engine.scan.emitting import InexpressibleError, ScanEmitter, ScannedColumns
-from cerflow.engine.scan.flow import Flow, flow_of
-from cerflow.engine.scan.guards import Guards, relevant_guards
+from cerflow.engine.scan.program.absence import Absence, absence
+from cerflow.engine.scan.program.contiguous import Contiguity, contiguity
+from cerflow.engine.scan.program.effects import counted_states, empties_states
+from cerflow.engine.scan.program.emitting import InexpressibleError, ScanEmitter, ScannedColumns
+from cerflow.engine.scan.program.flow import Flow, flow_of
+from cerflow.engine.scan.program.guards import Guards, relevant_guards
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import condition as c

@@ -14,10 +14,10 @@ from cerflow.base.graphs import reached_along
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.contiguous import Links, key_column, rows_of_move, texts_of
-from cerflow.engine.scan.emitting import ScannedColumns
-from cerflow.engine.scan.guards import ALL, Guards
-from cerflow.engine.scan.leads import Leads, leads_of
+from cerflow.engine.scan.program.contiguous import Links, key_column, rows_of_move, texts_of
+from cerflow.engine.scan.program.emitting import ScannedColumns
+from cerflow.engine.scan.program.guards import ALL, Guards
+from cerflow.engine.scan.program.leads import Leads, leads_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 
@@ -69,9 +69,8 @@ class ByKey:
     """How keys are told apart, each of which is a stream of its own.
 
     ``waits`` says that deadlines end runs, ``counted`` what it matters of events of a key that are left out: `NEITHER`,
-    `WHETHER` or `HOW_MANY`.
-    ``key``, ``links`` and ``texts`` are as in `cerflow.engine.scan.contiguous.Contiguity`, but the bits of links are
-    those of moves in `ScanArrays.leads`.
+    `WHETHER` or `HOW_MANY`. ``key``, ``links`` and ``texts`` are as in `Contiguity`, but the bits of links are those of
+    moves in `ScanArrays.leads`.
     """
 
     waits: bool

@@ -25,8 +25,8 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, Moments, in_turn, single_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
-from cerflow.engine.scan.contiguous import key_column, texts_of
-from cerflow.engine.scan.guards import ALL, Guards, guards_of_absence
+from cerflow.engine.scan.program.contiguous import key_column, texts_of
+from cerflow.engine.scan.program.guards import ALL, Guards, guards_of_absence
 from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Not
@@ -41,7 +41,7 @@ class Absence:
     """How matches wait: they begin by ``opening`` moves, which have the lowest bits in ``guards``; the others end them.
 
     ``labels`` has the label set of a match by the guards of its event. ``reach`` are the outputs that measure the time
-    until the deadline; ``key`` and ``texts`` are as in `cerflow.engine.scan.contiguous.Contiguity`.
+    until the deadline; ``key`` and ``texts`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`.
     """
 
     opening: frozenset[int]
