@@ -162,6 +162,14 @@ def test_nothing_is_told_of_types_that_occur_or_where_something_matches():
     assert not cerflow.parse("SELECT * WHERE failled").match(LOGINS.slice(0, 0), type="result").count()
     assert not cerflow.parse("DEFINE no AS code = 1 SELECT * WHERE no").match(LOGINS).count()
     assert not cerflow.parse('SELECT * WHERE "4625" : "4625"').match(LOGINS, type="code").count()
+    late = pa.table({"type": pa.array(["A"] * 50_000 + ["B"]).dictionary_encode()})
+    assert not cerflow.parse("SELECT * WHERE B ; A").match(late).count()
+
+
+def test_all_types_of_a_long_input_are_looked_for_if_one_is_missing():
+    late = pa.table({"type": ["A"] * 50_000 + ["gone"]})
+    with pytest.warns(cerflow.QueryWarning, match="(?s)has the type 'C'.*A, gone"):
+        assert not cerflow.parse("SELECT * WHERE A ; C").match(late).count()
 
 
 def test_pages_of_events_without_types_name_no_hidden_column():

@@ -221,7 +221,8 @@ class CheckedQuery:
 
         See `Query.match`.
         """
-        occurring = schema.types_in(events) if len(events) and self.types_named() else None
+        named = self.types_named()
+        occurring = schema.types_in(events, named) if len(events) and named else None
         for doubt in () if occurring is None else self.doubtful_types(occurring):
             errors.warn(doubt)
         if schema in self._explained or sum(1 for _ in walk(self._tree)) > limits.REMARK_NODES:

@@ -258,11 +258,9 @@ REPEATED_BYTES = 1 << 23
 #: Bytes of the longest text, or of the longest list of texts and the texts in it; beyond, Arrow takes them.
 GATHERED_SIZE = 64
 #: The least number of events in a thread's slice: with fewer, preparing a slice does not pay.
-THREAD_SLICE_LEAST = 1 << 14
+THREAD_SLICE_LEAST = 1 << 16
 #: Events of a thread's slice, at most: so few that there is work for all threads.
 THREAD_SLICE_MOST = 1 << 19
-#: Events that one thread recognises first; the others start if more than one event in this many needs the automaton.
-THREAD_TRIAL, THREAD_TAKEN = 1 << 15, 64
 #: Slices for each thread, so that none has to wait long for another one at the end.
 THREAD_SLICES = 4
 #: A slice is this many times as long as the overlap with the slice before, which is recognised twice.

@@ -92,6 +92,9 @@ def _kind_of_decimal(precision: int, scale: int) -> ValueKind:
         return ValueKind.INTEGER
     return ValueKind.FLOAT if precision <= _FLOAT_DIGITS and 0 < scale <= _FLOAT_SCALE else ValueKind.DECIMAL
 
+#: Rows that are looked at first for some types.
+_LOOKED_AT = 1 << 14
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -196,12 +199,19 @@ class Schema:
         """Whether events have no types."""
         return self.type == UNTYPED
 
-    def types_in(self, rows: pa.Table) -> frozenset[str] | None:
-        """The types of events, as text; None if events have no types."""
+    def types_in(self, rows: pa.Table, wanted: Collection[str] = ()) -> frozenset[str] | None:
+        """The types of events, as text; None if events have no types.
+
+        If some are ``wanted``, they may be all that are found.
+        """
         if self.untyped:
             return None
-        found = self.completed(rows).column(self.type).unique().to_pylist()
-        return frozenset(str(value) for value in found if value is not None)
+        types, found = self.completed(rows).column(self.type), set[str]()
+        at, size = 0, _LOOKED_AT if wanted else len(types)
+        while at < len(types) and not (wanted and found.issuperset(wanted)):
+            found.update(str(value) for value in types.slice(at, size).unique().to_pylist() if value is not None)
+            at, size = at + size, 8 * size
+        return frozenset(found)
 
     def lacking(self, names: Collection[str], rows: pa.Table) -> Schema:
         """The schema of events with these ``rows``, which says which of some names are the type of none of them."""

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import replace
 from functools import partial
 from threading import Event
 
@@ -44,29 +43,11 @@ class InSlices:
         self._slices = slices
 
     def __iter__(self) -> Iterator[Part]:
-        stream, first = self._stream, self._slices[0]
-        driver, stop = stream.driver(first.start), self._slices[-1].stop
-        # Rows are ruled out in large batches, of which nothing is needed behind the slice.
-        whole = driver.rows_at_once > limits.BATCH_ROWS
-        tried = first.stop if whole else min(first.start + limits.THREAD_TRIAL, first.stop)
-        for _, parts in stream.detected_between(driver, first.start, tried, ending=whole):
-            yield from parts
-        if driver.taken * limits.THREAD_TAKEN < tried - first.start:
-            # One thread rules out nearly all events as fast as memory is read.
-            if whole:
-                self._begin(driver, self._slices[1])
-            for _, parts in stream.detected_between(driver, tried, stop):
-                yield from parts
-            for _, parts in stream.detected_at_end(driver):
-                yield from parts
-            return
         pool, ended = ThreadPoolExecutor(self._threads), Event()
         idle: list[Driver] = []
         running: deque[Future[list[Part]]] = deque()
         try:
-            rest = partial(self._detect, driver, replace(first, start=tried), idle)
-            running.append(self._submitted(pool, ended, rest))
-            for some in self._slices[1:]:
+            for some in self._slices:
                 running.append(self._submitted(pool, ended, partial(self._recognize, some, idle)))
                 # No more slices wait to be read than one, and one for each thread.
                 if len(running) > self._threads:
@@ -96,16 +77,9 @@ class InSlices:
             driver = idle.pop()
         except IndexError:
             driver = self._stream.driver(some.begin)
-        self._begin(driver, some)
-        return self._detect(driver, some, idle)
-
-    def _begin(self, driver: Driver, some: Slice[int]) -> None:
         driver.begin_anew(some.begin)
         for _ in self._stream.detected_between(driver, some.begin, some.start):
             pass
-
-    def _detect(self, driver: Driver, some: Slice[int], idle: list[Driver]) -> list[Part]:
-        """The parts of a slice by a recogniser that has read the events before it, and is idle then."""
         detected = self._stream.detected_between(driver, some.start, some.stop, ending=True)
         found = [part for _, parts in detected for part in parts]
         if some is self._slices[-1]:
