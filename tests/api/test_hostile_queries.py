@@ -56,6 +56,7 @@ for text in (
     "A AS x FILTER x[" + joined(" OR ", 700, "v = {}") + "]",
     "A AS x FILTER " + " FILTER ".join(f"x.v != {k}" for k in range(300)),
     joined(" OR ", 300, "A{}"),
+    "(" + joined(" OR ", 1_000, "A{}") + ")+ ; (" + joined(" OR ", 1_000, "B{}") + ")+",
     joined(" ; ", 300, "A"),
     "A AS x FILTER x.v = " + "+".join("1" * 1_000),
     "(" * 1_000 + "A" + ")" * 1_000,

@@ -92,6 +92,7 @@ def _kind_of_decimal(precision: int, scale: int) -> ValueKind:
         return ValueKind.INTEGER
     return ValueKind.FLOAT if precision <= _FLOAT_DIGITS and 0 < scale <= _FLOAT_SCALE else ValueKind.DECIMAL
 
+
 #: Rows that are looked at first for some types.
 _LOOKED_AT = 1 << 14
 

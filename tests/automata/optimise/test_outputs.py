@@ -103,7 +103,7 @@ def test_what_is_too_large_is_left_to_run_time(monkeypatch):
     transducer = compiled("((A OR B)+ ; (B ; A+)+)+")
     for limit in ("OUTPUT_STATES", "OUTPUT_TRANSITIONS", "OUTPUT_CASES"):
         with monkeypatch.context() as patch:
-            patch.setattr(limits, limit, 4)
+            patch.setattr(limits, limit, 3)
             assert determinized_on_outputs(transducer) is None
     assert determinized_on_outputs(transducer) is not None
 

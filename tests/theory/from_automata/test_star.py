@@ -172,7 +172,7 @@ def test_corollary_5_6(formula, rows):
         ("A ALL B", "B ; A OR A ; B"),
         (
             "(A ; B) AND ((A ; B) FILTER A.v > 1 OR B.v > 1)",
-            "A ; (B FILTER B.v > 1) OR (A FILTER A.v > 1) ; B",
+            "(A FILTER A.v > 1) ; B OR A ; (B FILTER B.v > 1)",
         ),
     ],
 )

@@ -13,7 +13,7 @@ from cerflow.automata.model.transducer import Accumulation, Register, Transducer
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import grouped, on_paths, visited
-from cerflow.language.condition import Expression
+from cerflow.language.condition import Condition, Expression
 from cerflow.language.formula import Window
 from cerflow.language.node import Node, transform
 from cerflow.language.printer import show
@@ -142,10 +142,14 @@ def check_fragment_size(fragment: Fragment, more: int = 0) -> None:
         )
 
 
+def _by_size(left: Fragment, right: Fragment) -> tuple[Fragment, Fragment]:
+    """The larger one first. The other is renumbered: a long sequence built from its end would take quadratic time."""
+    return (left, right) if len(left.transitions) >= len(right.transitions) else (right, left)
+
+
 def _beside(left: Fragment, right: Fragment) -> Fragment:
     """Both in one, without initial and final states for now; the operands are renumbered to fit."""
-    # The smaller one is renumbered, or a long sequence built from its end would take quadratic time.
-    large, small = (left, right) if len(left.transitions) >= len(right.transitions) else (right, left)
+    large, small = _by_size(left, right)
     small.move(large.states)
     return Fragment(large.states + small.states, transitions=large.transitions + small.transitions)
 
@@ -156,11 +160,34 @@ def atom(cases: Iterable[Transition]) -> Fragment:
 
 
 def union(left: Fragment, right: Fragment) -> Fragment:
-    """``φ OR ψ``: both in parallel."""
-    whole = _beside(left, right)
-    whole.initial = left.initial | right.initial
-    whole.final = left.final | right.final
-    return whole
+    """``φ OR ψ``: both in parallel, from one state where runs of both only wait, and to one that ends both.
+
+    So an OR of many operands, in a sequence or repetition, has as many transitions, not the square of that.
+    """
+    large, small = _by_size(left, right)
+    (waiting, ends), (own, last) = _idle(large), _idle(small)
+    place = {q: waiting[tests] for tests, q in own.items() if tests in waiting}
+    joined = frozenset(place)
+    if ends:
+        place |= dict.fromkeys(last, min(ends))
+    alone = [q for q in range(small.states) if q not in place]
+    place |= {q: large.states + k for k, q in enumerate(alone)}
+    moved = [
+        t.moved(place[t.source], place[t.target]) for t in small.transitions if not t.stays or t.source not in joined
+    ]
+    initial, final = ({place[q] for q in states} for states in (small.initial, small.final))
+    return Fragment(large.states + len(alone), large.initial | initial, large.final | final, large.transitions + moved)
+
+
+def _idle(fragment: Fragment) -> tuple[dict[frozenset[Condition], int], set[int]]:
+    """The initial states where runs only wait, by the tests of the loops there, and the final ones that none leaves."""
+    entered = {t.target for t in fragment.transitions if not t.stays}
+    loops: dict[int, list[Condition]] = {q: [] for q in sorted(fragment.initial - entered - fragment.final)}
+    for t in fragment.transitions:
+        if t.stays and t.source in loops:
+            loops[t.source].append(t.test)
+    ends = fragment.final - fragment.initial - {t.source for t in fragment.transitions}
+    return {frozenset(tests): q for q, tests in loops.items()}, ends
 
 
 #: Which endings of a part another one may follow directly; None if events may lie between them.

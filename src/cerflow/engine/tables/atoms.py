@@ -13,7 +13,7 @@ from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.engine.tables.sums import limits_of
-from cerflow.language.condition import Arithmetic, Comparison, Condition, Expression, Literal, Not
+from cerflow.language.condition import Arithmetic, Attribute, Comparison, Condition, Expression, Literal, Not
 from cerflow.language.node import Node
 from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import AllRows, InWindow, Stored, leaves
@@ -49,10 +49,11 @@ class AtomCompiler(Instructions):
         if row[layout.A_OPERATOR] != layout.PROGRAM:
             return
         for limit in limits_of(self.code[row[layout.A_LEFT] : row[layout.A_RIGHT]], self.constants):
-            column, constant = self.columns[limit.column], Literal(limit.constant)
-            if column.expression is None or self.kind(column.expression) not in (ValueKind.INTEGER, ValueKind.FLOAT):
+            column, constant = self.columns[limit.column].expression, Literal(limit.constant)
+            # Times find few: those that a window has not forgotten.
+            if not isinstance(column, Attribute) or column.name == self.schema.time or not self.kind(column).numeric:
                 continue
-            sides = (constant, column.expression) if limit.constant_first else (column.expression, constant)
+            sides = (constant, column) if limit.constant_first else (column, constant)
             as_float = limit.opcode in (opcodes.ADD_F, opcodes.SUBTRACT_F)
             sign = "+" if limit.opcode in (opcodes.ADD_I, opcodes.ADD_F) else "-"
             number = self.column(Arithmetic(sign, *sides), as_float=as_float)

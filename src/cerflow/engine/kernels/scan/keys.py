@@ -139,12 +139,12 @@ def _hash(s, row, address):
 
 @inlined
 def is_entered(s, slot):
-    """Whether some row has entered a slot of `ScanArrays.flows`."""
+    """Whether some row has entered a ``slot`` of `ScanArrays.flows`; ``s`` are the arrays of the scan."""
     words = s.entered.shape[0] >> 1
     return (s.entered[slot >> 6] | s.entered[words + (slot >> 6)]) >> (slot & 63) & 1 == 1
 
 
 @inlined
 def enter_slot(s, slot):
-    """Note that a row has entered a slot."""
+    """Note that a row has entered a ``slot``; see `is_entered`."""
     s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
