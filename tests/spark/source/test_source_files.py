@@ -355,6 +355,12 @@ def test_wrong_statistics_are_noticed(tmp_path, monkeypatch):
         recognised(KEYED, tmp_path, time="t")
 
 
+def test_infinite_times_are_not_cut_by(tmp_path):
+    table = ticks(200, t=[float("-inf"), *map(float, range(198)), float("inf")])
+    write(tmp_path, table, [[50] * 4])
+    assert_exact(KEYED, tmp_path, table, time="t", sliceRows=50, positions=True)
+
+
 # --- bad records -----------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ of the same key. Keys are whole numbers (of the units of a timestamp, of millise
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -189,7 +190,8 @@ def extremes_of(statistics: Any, data_type: pa.DataType) -> tuple[Key, Key] | No
 
 def _key(raw: Any, statistics: Any, data_type: pa.DataType) -> Key | None:
     if pa.types.is_floating(data_type):
-        return float(raw) if isinstance(raw, float) else None
+        # Infinite keys have no distance from others, by which slices are cut.
+        return float(raw) if isinstance(raw, float) and math.isfinite(raw) else None
     if not isinstance(raw, int):
         return None
     if pa.types.is_date32(data_type):
