@@ -17,8 +17,9 @@ from cerflow.language import sremo as r
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
-from cerflow.language.grammar.condition_tree import ConditionBuilder, no_truth_in, positive_integer
+from cerflow.language.grammar.condition_tree import ConditionBuilder, no_truth_in
 from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
+from cerflow.language.grammar.numbers import positive_integer
 from cerflow.language.node import Node, transform
 
 if TYPE_CHECKING:

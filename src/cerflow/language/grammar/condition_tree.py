@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from decimal import Decimal
-from fractions import Fraction
 
 from cerflow.base import limits
 from cerflow.base.errors import QueryError, QuerySyntaxError, Span, nearest
 from cerflow.base.operators import Operator
 from cerflow.base.text_patterns import check_like, check_regexp
-from cerflow.base.units import DURATION_UNITS
 from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
+from cerflow.language.grammar import numbers
 from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
 from cerflow.language.node import N, Node, walk, walk_into
-
-#: The number of a duration; that of INTERVAL may have a sign.
-_AMOUNT = re.compile(r"[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_ZERO = re.compile(r"[+-]?[0.]+($|[eE])")
-
 
 _Callback = Callable[["ConditionBuilder", Sequence[Piece]], Parsed]
 
@@ -259,7 +251,7 @@ class ConditionBuilder(TreeBuilder):
 
     def number(self, children: Sequence[Piece]) -> Parsed:
         """A number, to which a minus directly before it belongs."""
-        return self.make(children, c.Literal, _number(children[-1], "-" * (len(children) - 1), over=children))
+        return self.make(children, c.Literal, numbers.number_of(children[-1], "-" * (len(children) - 1), over=children))
 
     def duration_literal(self, children: Sequence[Piece]) -> Parsed:
         """A duration as a value, to which a minus directly before it belongs."""
@@ -289,17 +281,19 @@ class ConditionBuilder(TreeBuilder):
 
     def count_window(self, children: Sequence[Piece]) -> Parsed:
         """``n EVENTS``."""
-        return self.make(children, CountWindow, positive_integer(children[0], "the number of events in a window"))
+        return self.make(
+            children, CountWindow, numbers.positive_integer(children[0], "the number of events in a window")
+        )
 
     def duration(self, children: Sequence[Piece]) -> Parsed:
         """``number unit``; the value is the microseconds so far."""
         amount, unit = children[-2:]
-        return self.part(children, _microseconds(amount, str(unit)))
+        return self.part(children, numbers.written_duration(amount, str(unit)))
 
     def interval(self, children: Sequence[Piece]) -> Parsed:
         """``INTERVAL 'number' unit``; the value is the microseconds."""
         _, amount, unit = children
-        return self.part(children, _microseconds(amount, str(unit), _string(amount).strip()))
+        return self.part(children, numbers.written_duration(amount, str(unit), _string(amount).strip()))
 
     def longer_duration(self, children: Sequence[Piece]) -> Parsed:
         """A duration and another ``number unit``."""
@@ -317,21 +311,11 @@ class ConditionBuilder(TreeBuilder):
 
     def attribute_window(self, children: Sequence[Piece]) -> Parsed:
         """``size [attribute]``."""
-        size = _number(children[0], "")
+        size = numbers.number_of(children[0], "")
         if size <= 0:
             raise QuerySyntaxError("a window must be larger than zero", span=span_of(children[0]))
         (attribute,) = self.parts(children)
         return self.make(children, AttributeWindow, size, attribute.value)
-
-
-def positive_integer(token: Piece, what: str) -> int:
-    """The number in a token that must be an integer from 1 on; ``what`` begins the sentence of the error."""
-    value = _number(token, "")
-    if not isinstance(value, int) or value < 1:
-        raise QuerySyntaxError(
-            f"{what} must be a positive integer", span=span_of(token), expected=("a positive integer",)
-        )
-    return value
 
 
 def _negated(children: Sequence[Piece]) -> bool:
@@ -344,44 +328,6 @@ def _operator(token: Piece) -> Operator:
 
 def _string(token: Piece) -> str:
     return str(token)[1:-1].replace("''", "'")
-
-
-def _number(token: Piece, sign: str, over: Sequence[Piece] | None = None) -> int | float:
-    text = str(token)
-    span = span_of(*(over or (token,)))
-    if not text.isascii():
-        raise QuerySyntaxError("numbers are written with the digits 0 to 9", span=span)
-    if text.isdigit():
-        digits = text.lstrip("0") or "0"
-        # The length is checked first: converting many digits is slow, and Python refuses more than 4300.
-        if len(digits) > 19 or not -LARGEST_INTEGER - 1 <= int(sign + digits) <= LARGEST_INTEGER:
-            raise QuerySyntaxError("this integer does not fit into 64 bits", span=span)
-        return int(sign + digits)
-    value = float(sign + text)
-    if value in (float("inf"), float("-inf")):
-        raise QuerySyntaxError("this number is too large", span=span)
-    return value if Decimal(sign + text) == Decimal(repr(value)) else c.Rounded(value)
-
-
-def _microseconds(amount: Piece, unit: str, text: str | None = None) -> int:
-    """A number of units in microseconds; ``text`` is the number where it does not stand alone in its token."""
-    text = str(amount) if text is None else text
-    span = span_of(amount)
-    if not _AMOUNT.fullmatch(text):
-        raise QuerySyntaxError(
-            f"'{text}' is not a number", span=span, hint="Write one number and its unit, as in INTERVAL '5' MINUTE."
-        )
-    factor = DURATION_UNITS[unit.upper() if unit.upper().endswith("S") else unit.upper() + "S"]
-    number = abs(float(text))
-    if number * factor > LARGEST_INTEGER:
-        raise QuerySyntaxError("this duration is too long", span=span)
-    # A number this small is zero or cannot be whole, and its exact fraction may be huge.
-    exact = Fraction(text) * factor if number * factor >= 1 else Fraction(0 if _ZERO.match(text) else 1, 2)
-    if exact.denominator != 1:
-        raise QuerySyntaxError("a duration must be a whole number of microseconds", span=span)
-    if abs(exact.numerator) > LARGEST_INTEGER:
-        raise QuerySyntaxError("this duration is too long", span=span)
-    return exact.numerator
 
 
 def _may_be_label(argument: Parsed) -> bool:
