@@ -59,7 +59,7 @@ def refuse_if_cut(totals: Sequence[int], limit: int | None) -> None:
     most = max(totals, default=0)
     if limit is not None and most > limit:
         raise UnsupportedQueryError(
-            f"the query reports at most {limit} of the {most} matches of an event, and which ones is not determined",
+            f"the query reports at most {limit} of the {most} matches of an event, and this would include all",
             hint="Leave out LIMIT and ANY to include all matches.",
         )
 

@@ -273,8 +273,8 @@ class Matches:
         ``duration[us]``, null beyond 64 bits.
 
         Raises `QueryError` for labels and attributes that the query does not report, `ArgumentError` for an invalid
-        aggregate, `UnsupportedQueryError` for one that cannot be computed on the graph, and if LIMIT or ANY do not
-        define which matches are meant, and `TooManyMatchesError` for integers of more than 38 digits.
+        aggregate, `UnsupportedQueryError` for one that cannot be computed on the graph, and if LIMIT or ANY leave out
+        matches, and `TooManyMatchesError` for integers of more than 38 digits.
         """
         self._refuse("aggregated")
         aggregation = Aggregation(self._report, wanted)
@@ -300,8 +300,8 @@ class Matches:
 
         They come in the order of `to_batches`. If an event has at most ``size`` matches, all are returned; with
         ``replacement`` a match may be drawn several times instead. The same seed gives the same sample, and reading the
-        sample again always gives the same matches. Raises `UnsupportedQueryError` if LIMIT or ANY do not define which
-        matches are meant.
+        sample again always gives the same matches. Raises `UnsupportedQueryError` if LIMIT or ANY leave out
+        matches.
         """
         size = at_least_one(size, "the number of matches")
         self._refuse("sampled")
