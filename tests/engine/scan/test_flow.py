@@ -29,6 +29,8 @@ FORMULAS = [
     "A ; MAX(B+ ; Z)",
     "STRICT(A ; B) ; Z",
     "START(A) ; Z",
+    "(A ; Z) OR NEXT(A)",
+    "(A ; Z AS z) OR START(B)",
     "(A AS x ; B AS y ; Z AS z) FILTER x.k = y.k AND y.k = z.k",
     "(A AS x ; B AS y ; Z AS z) FILTER x.k = z.k AND x.n = y.n AND y.n = z.n AND x.v < z.v",
     "(B AS x ; B AS y) FILTER x.n = y.n AND x.v < y.v",
@@ -125,6 +127,18 @@ def test_matches_are_those_of_the_semantics(data):
             table = table.slice(0, 14)
             plain = query.match(table, time="t").to_pylist()
         assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
+
+
+@pytest.mark.parametrize("formula", ["(A ; A) OR NEXT(A)", "(A ; A) OR START(B ; A)"])
+def test_a_first_event_that_matters_is_none_of_another_type(formula, monkeypatch):
+    # Texts decide all conditions, but the first event counts whatever its type is.
+    table = pa.table({"type": ["C", "C", "A", "B", "A", "C", "A"], "t": range(7)})
+    query = cerflow.parse(f"SELECT * WHERE {formula} WITHIN 3 [t]")
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+    monkeypatch.setattr(limits, "NARROWING_PAUSE", 0)
+    recognizer = query.recognizer(table.schema, time="t")
+    found = [row for k in range(7) for row in recognizer.push(table.slice(k, 1)).to_pylist()]
+    assert bag(found) == bag(RUNNERS["semantics"](query, table, time="t"))
 
 
 LONG_FORMULAS = [

@@ -131,7 +131,8 @@ def flow_of(
         window is not None or leads.bounded,
         forwards,
         first,
-        relevant.tells,
+        # The first event is kept whatever guards it has.
+        relevant.tells and not first,
         by_key,
     )
 
