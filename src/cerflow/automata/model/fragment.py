@@ -165,11 +165,11 @@ def union(left: Fragment, right: Fragment) -> Fragment:
     So an OR of many operands, in a sequence or repetition, has as many transitions, not the square of that.
     """
     large, small = _by_size(left, right)
-    (waiting, ends), (own, last) = _idle(large), _idle(small)
-    place = {q: waiting[tests] for tests, q in own.items() if tests in waiting}
+    waiting = {tests: q for q, tests in waiting_states(large).items()}
+    place = {q: waiting[tests] for q, tests in waiting_states(small).items() if tests in waiting}
     joined = frozenset(place)
-    if ends:
-        place |= dict.fromkeys(last, min(ends))
+    if ends := _ends(large):
+        place |= dict.fromkeys(_ends(small), min(ends))
     alone = [q for q in range(small.states) if q not in place]
     place |= {q: large.states + k for k, q in enumerate(alone)}
     moved = [
@@ -179,15 +179,19 @@ def union(left: Fragment, right: Fragment) -> Fragment:
     return Fragment(large.states + len(alone), large.initial | initial, large.final | final, large.transitions + moved)
 
 
-def _idle(fragment: Fragment) -> tuple[dict[frozenset[Condition], int], set[int]]:
-    """The initial states where runs only wait, by the tests of the loops there, and the final ones that none leaves."""
+def waiting_states(fragment: Fragment) -> dict[int, frozenset[Condition]]:
+    """The initial states in which runs only wait, each with the tests of its loops."""
     entered = {t.target for t in fragment.transitions if not t.stays}
     loops: dict[int, list[Condition]] = {q: [] for q in sorted(fragment.initial - entered - fragment.final)}
     for t in fragment.transitions:
         if t.stays and t.source in loops:
             loops[t.source].append(t.test)
-    ends = fragment.final - fragment.initial - {t.source for t in fragment.transitions}
-    return {frozenset(tests): q for q, tests in loops.items()}, ends
+    return {q: frozenset(tests) for q, tests in loops.items()}
+
+
+def _ends(fragment: Fragment) -> set[int]:
+    """The final states that no transition leaves."""
+    return fragment.final - fragment.initial - {t.source for t in fragment.transitions}
 
 
 #: Which endings of a part another one may follow directly; None if events may lie between them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cerflow.automata.model.fragment import Fragment, explored
+from cerflow.automata.model.fragment import Fragment, explored, waiting_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
 from cerflow.base.graphs import gathered, grouped, reached_along
 from cerflow.language.condition import Condition, Not
@@ -44,13 +44,8 @@ def with_other_transitions(
 
 def _beginning_together(fragment: Fragment) -> Fragment:
     """Merge initial states in which runs only wait, for the same events: an OR of many operands begins in one state."""
-    entered = {t.target for t in fragment.transitions if not t.stays}
-    waits: dict[int, list[Condition]] = {q: [] for q in sorted(fragment.initial - entered - fragment.final)}
-    for t in fragment.transitions:
-        if t.stays and t.source in waits:
-            waits[t.source].append(t.test)
     first: dict[frozenset[Condition], int] = {}
-    same = {q: first.setdefault(frozenset(tests), q) for q, tests in waits.items()}
+    same = {q: first.setdefault(tests, q) for q, tests in waiting_states(fragment).items()}
     place = [same.get(q, q) for q in range(fragment.states)]
     moved = dict.fromkeys(t.moved(place[t.source], place[t.target]) for t in fragment.transitions)
     return Fragment(fragment.states, {place[q] for q in fragment.initial}, fragment.final, list(moved))
