@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cerflow.engine.kernels.base.ordering import heap_by
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.matches.semiring import joined_values
 from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
@@ -51,7 +52,7 @@ class SearchRoom(NamedTuple):
 
 
 @part
-def _precedes(f, one, other):
+def _comes_first(one, other, f):
     """Whether a branch comes before another: the lower value, without a value last, then the lower number."""
     value, beside = f.values[one, V_LEAST], f.values[other, V_LEAST]
     if value == beside or (value != value and beside != beside):
@@ -59,33 +60,14 @@ def _precedes(f, one, other):
     return value < beside or beside != beside
 
 
+_put, _take = heap_by(_comes_first, "branch")
+
+
 @part
 def push(f, branch):
     """Put a ``branch`` on the heap of the `SearchRoom` ``f``."""
-    at = f.cursor[K_WAITING]
+    _put(f.heap, 0, f.cursor[K_WAITING], branch, f)
     f.cursor[K_WAITING] += 1
-    while at > 0 and _precedes(f, branch, f.heap[(at - 1) // 2]):
-        f.heap[at] = f.heap[(at - 1) // 2]
-        at = (at - 1) // 2
-    f.heap[at] = branch
-
-
-@part
-def _pop(f):
-    heap, top = f.heap, f.heap[0]
-    f.cursor[K_WAITING] -= 1
-    size = f.cursor[K_WAITING]
-    # The last branch takes its place, and sinks.
-    moved, at, below = heap[size], 0, 1
-    while below < size:
-        if below + 1 < size and _precedes(f, heap[below + 1], heap[below]):
-            below += 1
-        if not _precedes(f, heap[below], moved):
-            break
-        heap[at] = heap[below]
-        at, below = below, 2 * below + 1
-    heap[at] = moved
-    return top
 
 
 @part
@@ -104,7 +86,8 @@ def search(*given):
         made = f.cursor[K_BRANCHES]
         if made + 3 > f.heap.shape[0]:
             return FULL
-        top = _pop(f)
+        top = _take(f.heap, 0, f.cursor[K_WAITING], f)
+        f.cursor[K_WAITING] -= 1
         node, rank = branches[top, B_NODE], f.ranks[top]
         if node < 0:
             return top

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine import layout
+from cerflow.engine.kernels.base.ordering import heap_by, sort_by
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.state.graph import precedes
 
@@ -64,66 +65,48 @@ def _put(stack, depth, n, length):
     return depth + 1
 
 
-@part
-def _put_in_order(stack, begin, depth, n, length, nodes, small, marks):
-    """Put a node into the binary heap of entries from ``begin`` on; returns the new depth."""
-    at = depth
-    while at > begin:
-        above = begin + (at - begin - 1) // 2
-        if not precedes(nodes, small, marks, n, stack[above, S_NODE]):
-            break
-        stack[at, S_NODE] = stack[above, S_NODE]
-        at = above
-    stack[at, S_NODE] = n
-    stack[depth, S_LENGTH] = length
-    stack[depth, S_BEGIN] = begin
-    return depth + 1
+@inlined
+def _comes_before(one, other, given):
+    nodes, small, marks = given
+    return precedes(nodes, small, marks, one, other)
 
 
-@part
-def _take_first(stack, begin, depth, nodes, small, marks):
-    """Take the first node out of the heap of the entries from ``begin`` up to ``depth``; the last one gets free."""
-    first, n = stack[begin, S_NODE], stack[depth - 1, S_NODE]
-    at, below = begin, begin + 1
-    while below < depth - 1:
-        if below + 1 < depth - 1 and precedes(nodes, small, marks, stack[below + 1, S_NODE], stack[below, S_NODE]):
-            below += 1
-        if not precedes(nodes, small, marks, stack[below, S_NODE], n):
-            break
-        stack[at, S_NODE] = stack[below, S_NODE]
-        at, below = below, begin + 2 * (below - begin) + 1
-    stack[at, S_NODE] = n
-    return first
-
-
-@kernel
-def order_detections(nodes, small, marks, detections):
-    """Sort the detections of each event: those with the first match come first (Shell's sort)."""
-    first = np.int64(0)
-    for last in range(1, detections.shape[0] + 1):
-        if last < detections.shape[0] and detections[last, layout.D_POSITION] == detections[first, layout.D_POSITION]:
-            continue
-        gap = 1
-        while gap < (last - first) // 3:
-            gap = 3 * gap + 1
-        while gap > 0:
-            for i in range(first + gap, last):
-                at = i
-                while at - gap >= first and _comes_first(nodes, small, marks, detections, at, at - gap):
-                    for k in range(detections.shape[1]):
-                        detections[at, k], detections[at - gap, k] = detections[at - gap, k], detections[at, k]
-                    at -= gap
-            gap //= 3
-        first = np.int64(last)
+_put_first, _take_first = heap_by(_comes_before, "node")
 
 
 @inlined
-def _comes_first(nodes, small, marks, detections, d, e):
+def _is_first(detections, d, e, given):
+    nodes, small, marks = given
     mark, other = detections[d, layout.D_MARK], detections[e, layout.D_MARK]
     root, beside = detections[d, layout.D_ROOT], detections[e, layout.D_ROOT]
     if mark != other and nodes[root, layout.W_MEASURE] == nodes[beside, layout.W_MEASURE]:
         return marks[mark, layout.M_LABEL] > marks[other, layout.M_LABEL]
     return precedes(nodes, small, marks, root, beside)
+
+
+_sort_detections = sort_by(_is_first, "detections")
+
+
+@kernel
+def order_detections(nodes, small, marks, detections):
+    """Sort the detections of each event: those with the first match come first."""
+    first = np.int64(0)
+    for last in range(1, detections.shape[0] + 1):
+        if last < detections.shape[0] and detections[last, layout.D_POSITION] == detections[first, layout.D_POSITION]:
+            continue
+        _sort_detections(detections, first, last, (nodes, small, marks))
+        first = np.int64(last)
+
+
+@inlined
+def _put_back(stack, begin, depth, n, length, limited, given):
+    """Put a node back on the stack; if ``limited``, into the heap of the entries from ``begin`` on."""
+    if limited:
+        _put_first(stack[:, S_NODE], begin, depth, n, given)
+        stack[depth, S_LENGTH] = length
+        stack[depth, S_BEGIN] = begin
+        return depth + 1
+    return _put(stack, depth, n, length)
 
 
 @part
@@ -177,13 +160,6 @@ def _list(n, bound, nodes, small, stack, depth, sets, marks, cursor):
     return row
 
 
-@inlined
-def _put_back(stack, begin, depth, n, length, limited, nodes, small, marks):
-    if limited:
-        return _put_in_order(stack, begin, depth, n, length, nodes, small, marks)
-    return _put(stack, depth, n, length)
-
-
 @kernel
 def unfold(
     nodes,
@@ -219,7 +195,7 @@ def unfold(
     """
     matches = 0
     top = path.shape[1]
-    limited = limit >= 0
+    limited, given = limit >= 0, (nodes, small, marks)
     offsets[0] = 0
     if cursor[K_OPEN] == 1 and cursor[K_DEPTH] > 0:
         # Number the marks on the path again.
@@ -245,11 +221,11 @@ def unfold(
             n, length, begin = stack[depth - 1, S_NODE], stack[depth - 1, S_LENGTH], depth - 1
             if limited:
                 begin = stack[depth - 1, S_BEGIN]
-                n = _take_first(stack, begin, depth, nodes, small, marks)
+                n = _take_first(stack[:, S_NODE], begin, depth, given)
             depth -= 1
             while n >= 0:
                 if depth + 2 >= stack.shape[0] or length + 1 >= top:
-                    cursor[K_DEPTH] = _put_back(stack, begin, depth, n, length, limited, nodes, small, marks)
+                    cursor[K_DEPTH] = _put_back(stack, begin, depth, n, length, limited, given)
                     return STACK_FULL, matches
                 child = small[n, layout.I_CHILD]
                 if child <= layout.BOTTOM:
@@ -257,7 +233,7 @@ def unfold(
                     whole = length + 1 if child == layout.BOTTOM else length
                     to = offsets[matches]
                     if matches + 1 >= offsets.shape[0] or to + whole > events.shape[0]:
-                        cursor[K_DEPTH] = _put_back(stack, begin, depth, n, length, limited, nodes, small, marks)
+                        cursor[K_DEPTH] = _put_back(stack, begin, depth, n, length, limited, given)
                         return OUTPUT_FULL, matches
                     if child == layout.BOTTOM:
                         _note(small[n, layout.I_MARK], top - whole, path, number, used, cursor)
@@ -276,9 +252,9 @@ def unfold(
                 left = _beside(nodes, small, n, layout.I_LEFT, bound)
                 if child > layout.BOTTOM or limited:
                     if right >= 0:
-                        depth = _put_back(stack, begin, depth, right, length, limited, nodes, small, marks)
+                        depth = _put_back(stack, begin, depth, right, length, limited, given)
                     if left >= 0:
-                        depth = _put_back(stack, begin, depth, left, length, limited, nodes, small, marks)
+                        depth = _put_back(stack, begin, depth, left, length, limited, given)
                     if child <= layout.BOTTOM:
                         break
                     begin = depth

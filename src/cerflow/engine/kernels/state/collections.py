@@ -8,6 +8,7 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
+from cerflow.engine.kernels.base.ordering import sort_by
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, pointer_to
 
@@ -31,23 +32,20 @@ def same_words(one, other, count):
     return True
 
 
+@inlined
+def _comes_first(rows, one, other, given):
+    column, falling = given
+    here, before = rows[one, column], rows[other, column]
+    return here != before and (here > before) == falling
+
+
+_sort_by_column = sort_by(_comes_first, "by column")
+
+
 @part
 def sort_rows(rows, first, last, column, falling):
-    """Sort ``rows[first:last]`` by a ``column``, the greatest first if ``falling`` (Shell's sort)."""
-    gap = 1
-    while gap < (last - first) // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(first + gap, last):
-            at = i
-            while at - gap >= first:
-                before, here = rows[at - gap, column], rows[at, column]
-                if before == here or (before > here) == falling:
-                    break
-                for k in range(rows.shape[1]):
-                    rows[at, k], rows[at - gap, k] = rows[at - gap, k], rows[at, k]
-                at -= gap
-        gap //= 3
+    """Sort ``rows[first:last]`` by a ``column``, the greatest first if ``falling``."""
+    _sort_by_column(rows, first, last, (column, falling))
 
 
 @inlined
