@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.base.arrow_columns import rows_as_columns
 from cerflow.base.errors import BadRecordError, InputError
-from cerflow.base.schema import Schema
-from cerflow.engine.evaluate.scalar import scalar
 from support.runners import bag, examples, one_batch
 
 COLUMNS = pa.schema(
@@ -27,7 +25,7 @@ def event(type="A", at=0, v=1.0, n=2, s="p"):
 def ready(query, schema=COLUMNS, **roles):
     recognizer = query.recognizer(schema, **roles)
     recognizer.push({"type": "A", "at": 0})
-    return recognizer._driver._singly
+    return recognizer._driver._takers.any
 
 
 def test_matches_and_nothing():
@@ -44,10 +42,10 @@ def test_matches_and_nothing():
 def test_what_is_not_named_is_null():
     query = cerflow.parse("SELECT * WHERE A AS x FILTER x.v IS NULL")
     recognizer = query.recognizer(COLUMNS)
-    assert "_singly" not in vars(recognizer._driver)
+    assert "_takers" not in vars(recognizer._driver)
     (match,) = recognizer.push({"type": "A", "more": 1}).to_pylist()
     assert match["events"][0]["v"] is None
-    assert recognizer._driver._singly
+    assert recognizer._driver._takers.any
 
 
 @pytest.mark.parametrize("form", [dict, lambda event: pa.Table.from_pylist([event])])
@@ -110,7 +108,7 @@ def test_timestamps():
     for seconds, type in ((0, "A"), (3, "A"), (5, "B")):
         found = recognizer.push({"type": type, "t": noon + datetime.timedelta(seconds=seconds)}).to_pylist()
     assert [m["start_time"] for m in found] == [noon + datetime.timedelta(seconds=3)]
-    assert recognizer._driver._singly
+    assert recognizer._driver._takers.any
     with pytest.raises(BadRecordError, match="backwards"):
         recognizer.push({"type": "B", "t": noon})
 
@@ -181,15 +179,30 @@ def test_conditions_on_one_event(rows, condition):
     )
     recognizer = query.recognizer(table.schema)
     found = [match for row in table.to_pylist() for match in recognizer.push(row)]
-    assert recognizer._driver._singly
+    assert recognizer._driver._takers.any
     assert bag(found) == bag(one_batch(query, table))
 
 
-def test_no_function_for_what_is_not_plain():
+def test_what_a_row_cannot_hold_comes_as_a_batch():
     columns = pa.schema([("type", pa.string()), ("d", pa.decimal128(30, 2)), ("n", pa.int64())])
-    for condition in ("x.d > 1", "position(x) > x.n"):
-        tree = cerflow.parse(f"SELECT * WHERE A AS x FILTER {condition}").tree.formula.condition
-        assert scalar(tree, Schema(columns)) is None
+    assert not ready(cerflow.parse("SELECT * WHERE A AS x FILTER x.d > 1"), columns)
+
+
+LONG = "long text " * 200
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.large_string())])
+def test_rows_with_any_layout_of_text(kind):
+    columns = pa.schema([("type", kind), ("s", kind), ("n", pa.int16()), ("b", pa.bool_())])
+    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND y.b = FALSE WITHIN 5 EVENTS")
+    values = [("A", "p", 1), ("A", LONG, -(2**15) + 1), ("A", "ä€😀", 2), ("C", "q", 3), ("B", LONG, 4), ("B", "ä€😀", 9)]
+    rows = [{"type": type, "s": s, "n": n, "b": type != "B"} for type, s, n in values]
+    recognizer = query.recognizer(columns)
+    found = [match for row in rows[:4] for match in recognizer.push(row)]
+    recognizer.push(pa.Table.from_pylist([{"type": "C"}], columns))
+    found += [match for row in rows[4:] for match in recognizer.push(row)]
+    assert [[e["s"] for e in match["events"]] for match in found] == [[LONG] * 2, ["ä€😀"] * 2]
+    assert recognizer._driver._takers.any
 
 
 # -- times -------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.recognizer import Recognizer, StreamRecognizer
-from cerflow.engine.recognize.single_events import as_batch
+from cerflow.engine.events.event_row import as_batch
 from cerflow.engine.recognize.transaction import Transaction
 from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents

@@ -45,7 +45,7 @@ class EventReader:
         self._large = scan
         #: Whether anything is evaluated by columns.
         program, pauses = scan.program, self.tables.schema.forget is not None
-        self._by_columns = bool(program.computed) or any(program.filled) or pauses
+        self.by_columns = bool(program.computed) or any(program.filled) or pauses
 
     def choose_scan(self, batch: ExportedBatch, rows: int, occupied: Callable[[], int]) -> BatchScan:
         """Choose the scan for a batch of so many ``rows``, before which runs are in the states ``occupied``."""
@@ -58,6 +58,11 @@ class EventReader:
         self.scan = self._large.whole if small else self._large
         self.scan.ending = ending
         return self.scan
+
+    @property
+    def whole(self) -> BatchScan:
+        """The scan for any event."""
+        return self._large.whole
 
     def rows(self, batch: pa.RecordBatch, first: int) -> BatchRows:
         """The rows of a batch that begins at position ``first`` of the stream."""
@@ -78,7 +83,7 @@ class EventReader:
         See `cerflow.engine.scan.scan.BatchScan.read` for the arguments. The arrays may have room for more events, and
         be used again by the next call.
         """
-        if not self._by_columns:
+        if not self.by_columns:
             return self.scan.read(batch, first, occupied, exported, carried)
         rows = self.rows(batch, first)
         for number, truth in self._computed(rows).items():

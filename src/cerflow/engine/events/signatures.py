@@ -87,6 +87,11 @@ class Evaluation:
             TextTests(by_string, tables.schema, tables.atoms.unit),
         )
 
+    @property
+    def asks(self) -> bool:
+        """Whether tests or expressions call predicates."""
+        return bool(self.before or self.asking)
+
     def may_be_relevant(self, tables: TransducerTables, satisfied: frozenset[int]) -> bool:
         """Whether an event whose texts satisfy exactly these tests may be relevant, whatever its other tests give."""
         if satisfied not in self.relevant:

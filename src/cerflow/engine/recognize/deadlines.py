@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.array_types import IntRows, Ints, Mask
+from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import bounds, column_times, deadlines, duration_in_units, measures, units_of_time
 from cerflow.engine.evaluate.ranges import MOST
@@ -212,9 +213,36 @@ class Deadlines:
     # -- single events -----------------------------------------------------------------------------------------------
 
     @cached_property
+    def takes_one(self) -> bool:
+        """Whether single events may come by `open`: times are integers, and all that is measured is time."""
+        time, tables = self._schema.time, self._tables
+        if time is None or self._schema.kind(time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
+            return False
+        windows = [*tables.deadlines, *(column.window for column in tables.columns)]
+        sizes = [self._size(window) for window in windows if isinstance(window, DurationWindow)]
+        return max(sizes, default=0) <= MOST and not tables.reached and not len(tables.arrays.checked)
+
+    def _size(self, window: DurationWindow) -> int:
+        """A duration in units of the measures, which must be whole numbers."""
+        return ceil(duration_in_units(window, self._schema, self._unit))
+
+    @cached_property
     def _sizes(self) -> list[int]:
-        """The durations in units of the measures, which must be whole numbers."""
-        return [ceil(duration_in_units(window, self._schema, self._unit)) for window in self._tables.deadlines]
+        return [*map(self._size, self._tables.deadlines)]
+
+    @cached_property
+    def units(self) -> int:
+        """The units of measures in one unit of the time column."""
+        return units_of_time(self._schema, self._unit)
+
+    @cached_property
+    def measured(self) -> list[tuple[int, int]]:
+        """The event columns that measure time, each with the size of its window where it is a bound (else 0)."""
+        return [
+            (k, self._size(column.window) if column.bound else 0)
+            for k, column in enumerate(self._tables.columns)
+            if isinstance(column.window, DurationWindow)
+        ]
 
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
@@ -238,12 +266,11 @@ class Deadlines:
         """
         found: dict[tuple[int, ...], dict[int, int]] = {}
         last: dict[tuple[int, ...], int] = {}
-        step = units_of_time(self._schema, self._unit)
         for queue, size in zip(self.queues, self._sizes):
             count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
             for position, measure, *key in queue.take(count).T.tolist():
                 words = tuple(key)
-                found.setdefault(words, {}).setdefault(-(-(measure + size) // step), position)
+                found.setdefault(words, {}).setdefault(-(-(measure + size) // self.units), position)
                 last[words] = max(last.get(words, 0), position)
         self._due = None
         return [(words, dict(sorted(found[words].items()))) for words in sorted(found, key=lambda words: last[words])]

@@ -20,6 +20,7 @@ from cerflow.base.errors import CerflowError, InUseError, MemoryLimitError, at_l
 from cerflow.base.event_tables import as_rows
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
+from cerflow.engine.events.event_row import as_batch
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import EventStore, WholeTable
 from cerflow.engine.matches.matches import Matches
@@ -27,7 +28,6 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.single_events import as_batch
 from cerflow.engine.recognize.takers import Taker, Takers
 from cerflow.engine.recognize.ticking import take_one_with_ticks
 from cerflow.engine.recognize.transaction import Changing, StateBefore, Transaction
@@ -80,7 +80,6 @@ class Driver:
             machine.reader.scan.room.lent = machine.reader.scan.whole.room.lent = room
             self._kept.setdefault(machine.store, {})[name] = machine
         self._places = {name: place for place, name in enumerate(plans)}
-        self._takers = Takers(self.machines, checker.schema)
         self._in_use = Lock()
         #: Whether a push broke off, and could not be undone.
         self._broken = False
@@ -255,21 +254,21 @@ class Driver:
         return found
 
     @cached_property
-    def _singly(self) -> bool:
-        """Whether a query may take single events."""
-        machines = self.machines.values()
-        return all(m.plan.counts_all for m in machines) and any(m.singles.ready for m in machines)
+    def _takers(self) -> Takers:
+        """Made for the first event that comes by itself."""
+        return Takers(self.machines, self.checker.schema)
 
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, Matches]:
-        checker = self.checker
-        values = self._takers.plain(event, checker.latest) if self._singly and not self._prompt else None
-        takers = None if values is None else self._takers.of(values)
-        if values is None or takers is None or self.memory is not None:
+        checker, takers = self.checker, self._takers
+        singly = takers.any and not self._prompt and self.memory is None
+        values = takers.fields.plain(event, checker.latest) if singly else None
+        some = None if values is None else takers.of(values)
+        if values is None or some is None:
             return self._push_rows(as_batch(event, self._columns))
         self._amid = True
-        found = self._take_one(values, takers) if takers else {}
+        found = self._take_one(event, values, some) if some else {}
         if found is None:
-            # The checker refuses it as a batch of one event; queries have not processed it.
+            # As a batch of one event it fits, or the checker refuses it; queries have not processed it.
             self._amid = False
             return self._push_rows(as_batch(event, self._columns))
         checker.numbered += 1
@@ -278,19 +277,25 @@ class Driver:
         self._amid = False
         return found
 
-    def _take_one(self, values: Mapping[str, Any], takers: Sequence[Taker]) -> dict[str, Matches] | None:
+    def _take_one(
+        self, event: Mapping[str, Any], values: Mapping[str, Any], takers: Sequence[Taker]
+    ) -> dict[str, Matches] | None:
         position = self.checker.numbered
         found: dict[str, list[Part]] = {}
         kept: EventStore | None = None
         refused: list[int] = []
-        # First all read, as what each of the two needs stays in the caches.
-        read = [(name, machine, singles.read(values, position, own), own) for name, machine, singles, own in takers]
-        for name, machine, events, own in read:
+        try:
+            self._takers.row.write(values)
+            # First all read, as what each of the two needs stays in the caches.
+            read = [(name, machine, s, s.read(event, values, position)) for name, machine, s in takers]
+        except ValueError:
+            return None
+        for name, machine, singles, events in read:
             if events is not None and machine.store is not kept:
                 kept = machine.store
                 kept.add_one(position, values)
             if machine.deadlines is not None:
-                found[name] = take_one_with_ticks(machine, events, values, position, own)
+                found[name] = take_one_with_ticks(machine, singles, events, event, values, position)
             elif events is not None:
                 found[name] = machine.advance(events, 1, refused.append)
                 machine.tidy()

@@ -22,7 +22,6 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines, ascending
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.sessions import Sessions
-from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.recognize.ticking import nobody, take_with_ticks
 from cerflow.engine.recognize.transaction import Changing, StateBefore
 from cerflow.engine.scan.columns import ExportedBatch
@@ -107,11 +106,6 @@ class Machine:
     def memory(self) -> Memory:
         """Made for the first event that the automaton reads; many rules of a large set have none."""
         return Memory(self.tables)
-
-    @cached_property
-    def singles(self) -> SingleEvents:
-        """The object that prepares single events."""
-        return SingleEvents(self.plan, self.tables, self.reader.evaluation)
 
     def read(
         self, whole: pa.RecordBatch, accepted: int, exported: ExportedBatch | None = None

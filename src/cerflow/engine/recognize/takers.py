@@ -1,23 +1,20 @@
-"""Checks a single event, and finds the queries to which it may be relevant; its texts are tested once for all."""
+"""Finds the queries to which a single event may be relevant; its texts are tested once for all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cerflow.base.schema import Schema
-from cerflow.engine.evaluate.ranges import limits
 from cerflow.engine.evaluate.rows import finest_unit
-from cerflow.engine.evaluate.scalar import plain_type_of
+from cerflow.engine.events.event_row import EventFields, EventRow
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.language.condition import Condition
 
-#: A query that gets a single event: its name, its machine, what prepares the event, and its tests of texts that hold.
-Taker = tuple[str, Machine, SingleEvents, frozenset[int]]
-#: A column with what `PlainType` says of it.
-_Field = tuple[str, Any, Callable[[Any], Any] | None, float | None]
+#: A query that gets a single event: its name, its machine, and what prepares the event.
+Taker = tuple[str, Machine, SingleEvents]
 
 
 class Takers:
@@ -25,13 +22,14 @@ class Takers:
 
     def __init__(self, machines: Mapping[str, Machine], schema: Schema) -> None:
         self._machines = machines
-        self._type, self._time = schema.type, schema.time
-        unit, most = finest_unit(schema), limits(schema)
-        found = {field.name: plain_type_of(field.type, unit) for field in schema.columns}
-        for name in most.keys() & found.keys():
-            if found[name].python is int:
-                found[name] = found[name]._replace(most=most[name])
-        self._fields: list[_Field] = [(name, *kind) for name, kind in found.items()]
+        self.fields = EventFields(schema)
+        reads = (machine.plan.reads for machine in machines.values() if not machine.reader.by_columns)
+        #: The event, with the columns that programs read.
+        self.row = EventRow(schema, frozenset().union(*reads))
+        self._singles = {name: SingleEvents(m.plan, m.reader, m.deadlines, self.row) for name, m in machines.items()}
+        ready = [singles.ready for singles in self._singles.values()]
+        #: Whether a query may take single events.
+        self.any = any(ready) and all(machine.plan.counts_all for machine in machines.values())
         #: For each query its own numbers of its tests of texts, by those that all queries have in common.
         self._own: dict[str, dict[int, int]] = {}
         numbers: dict[Condition, int] = {}
@@ -42,36 +40,8 @@ class Takers:
                 for number, test in some.items():
                     common = numbers.setdefault(test, len(numbers))
                     tests.setdefault(column, {})[common], own[common] = test, number
-        self._texts = TextTests(tests, schema, unit)
+        self._texts = TextTests(tests, schema, finest_unit(schema))
         self._takers: dict[frozenset[int], tuple[Taker, ...] | None] = {}
-
-    def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
-        """The columns of an event, times as integers; None if a batch must check it.
-
-        Unusual values and bad records need that. ``latest`` is the time of the event before.
-        """
-        values: dict[str, Any] = {}
-        get = event.get
-        for name, kind, taken, most in self._fields:
-            value: Any = get(name)
-            if value is not None:
-                if type(value) is not kind:
-                    return None
-                if most is not None:
-                    if not -most <= value <= most:
-                        return None
-                elif taken is not None:
-                    value = taken(value)
-                    if value is None:
-                        return None
-            values[name] = value
-        if values[self._type] is None:
-            return None
-        if self._time is not None:
-            moment = values[self._time]
-            if moment is None or (latest is not None and moment < latest):
-                return None
-        return values
 
     def of(self, values: Mapping[str, Any]) -> tuple[Taker, ...] | None:
         """The queries to which a single event may be relevant; None if one of these needs it as a batch."""
@@ -90,8 +60,8 @@ class Takers:
             # Any event may show that a deadline has passed.
             always = tables.counted or tables.ticking
             if always or machine.reader.evaluation.may_be_relevant(tables, satisfied):
-                found.append((name, machine, machine.singles, satisfied))
+                found.append((name, machine, self._singles[name]))
         # A query whose window decreases could refuse the event after others have processed it.
         alone = len(found) == 1
-        ready = all(singles.ready and (alone or not machine.may_refuse) for _, machine, singles, _ in found)
+        ready = all(singles.ready and (alone or not machine.may_refuse) for _, machine, singles in found)
         return tuple(found) if ready else None

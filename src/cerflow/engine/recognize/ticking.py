@@ -15,6 +15,7 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines
+from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.scan.program.absence import Absence
 from cerflow.engine.tables.event_room import some_events
 
@@ -67,25 +68,32 @@ def take_with_ticks(
 
 
 def take_one_with_ticks(
-    machine: Machine, events: EventArrays | None, values: Mapping[str, Any], position: int, satisfied: frozenset[int]
+    machine: Machine,
+    singles: SingleEvents,
+    events: EventArrays | None,
+    event: Mapping[str, Any],
+    values: Mapping[str, Any],
+    position: int,
 ) -> list[Part]:
-    """Process a single event with deadlines, which cannot be refused; a relevant one is prepared and stored."""
-    deadlines, single, parts = machine.deadlines, machine.singles, list[Part]()
+    """Process a single event with deadlines, which cannot be refused; a relevant one is in ``events``, and stored."""
+    deadlines = machine.deadlines
     assert deadlines is not None
+    parts: list[Part] = []
     words = None if events is None else tuple(events.keys[0].tolist())
-    now = single.now(values)
+    now = singles.now(values)
     if deadlines.due <= now:
         # Ticks of the event's own partition come last, and the event stands for their moment.
         tick, pause = deadlines.signatures()
         for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
             for time in times:
-                parts += machine.advance(single.tick(tick, -1, key, time), 1, nobody)
+                parts += machine.advance(singles.tick(tick, -1, key, time), 1, nobody)
             if key != words:
                 last = np.array([next(reversed(times.values()))])
-                moments = Moments(pa.array([position], pa.int64()), single.time(values), last, _ONE)
-                pausing = single.tick(pause, Moments.first, key, next(iter(times)))
+                moments = Moments(pa.array([position], pa.int64()), singles.time(values), last, _ONE)
+                pausing = singles.tick(pause, Moments.first, key, next(iter(times)))
                 parts += machine.advance(pausing, 1, nobody, moments)
-        events = single.read(values, position, satisfied)
+        # The signatures of ticks may be new.
+        events = singles.read(event, values, position)
     if events is not None and words is not None:
         deadlines.open(int(events.signature[0]), position, now, words)
         parts += machine.advance(events, 1, nobody)

@@ -24,6 +24,9 @@ _EVENTS = 1 << 10
 #: Keys that a large batch has room for at first, and times as much if that was too little.
 _KEYS, _MORE_KEYS = 1 << 17, 8
 
+#: Codes that are written one by one, which takes less time than by columns.
+_FEW = 4
+
 #: Rooms of recognisers that are gone, by name of array: new memory costs as much as a pass over it.
 _spare: list[dict[str, NDArray[Any]]] = []
 #: Of how many, and how many bytes each.
@@ -162,6 +165,11 @@ class ScanRoom:
             return
         fixes = self.arrays.fixes[:count]
         self.control[layout.FIXES] = 0
+        if count <= _FEW:
+            for number, entry, place, event in fixes.tolist():
+                words, at = (self.events.keys, -1 - place) if place < 0 else (self.events.columns, place)
+                words[event, at] = self.texts[number].code(entry)
+            return
         for number, text in enumerate(self.texts):
             some = fixes[fixes[:, layout.X_TEXT] == number]
             codes = text.codes(some[:, layout.X_ENTRY])

@@ -109,8 +109,9 @@ class BatchScan:
             self.rows_at_once = limits.COLUMN_ROWS
         #: The list of signatures whose effects are known.
         self._effects_of = tables.relevant
-        #: The schema of the last batch.
+        #: The schema of the last batch, and that batch if it was a single row.
         self._schema: pa.Schema | None = None
+        self._of_row: pa.RecordBatch | None = None
         self._know_effects()
 
     @property
@@ -181,20 +182,10 @@ class BatchScan:
         the measure of the last open deadline (`NULL`: none is open) where absences may be found. The arrays may have
         room for more events, and are used again by the next call.
         """
-        self.tables.forget_signatures()
-        if self._decisions.signatures_of is not self.tables.relevant:
-            self._forget_decisions()
-            self._show()
-        if self._schema is None or not batch.schema.equals(self._schema):
-            self._find_columns(batch.schema)
+        self._settle(batch)
         exported = exported or ExportedBatch(batch)
-        if self._coded is not self.tables.strings.texts:
-            self._coded = self.tables.strings.texts
-            for text in self.room.texts:
-                text.forget_codes()
         exported, batch = self._use_dictionaries(exported, batch)
-        count = batch.num_rows
-        control = self.room.control
+        count, control = batch.num_rows, self.room.control
         control[layout.FIRST] = first
         control[layout.COUNT] = control[layout.FIXES] = 0
         contiguity = self._contiguity
@@ -210,15 +201,13 @@ class BatchScan:
             self.room.shared.hold(self.room.events)
         self.counted = None
         if self.follows:
-            self._know_effects()
             self._begin_counting(count)
         self.consecutive = None
         alone = contiguity is not None and count >= 2 * contiguity.length and (narrowed if contiguity.keyed else large)
         if contiguity is not None and alone:
             begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
             alone = find_consecutive(self.room, contiguity, exported, batch, begun=begun)
-        control[layout.NARROWS], control[layout.MARKS] = 0, layout.NOT_MARKED if alone else self._marks
-        control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
+        self._ask_all(layout.NOT_MARKED if alone else self._marks)
         chosen = contiguity is not None and contiguity.keyed and alone
         through = self._through if narrowed else None
         if through is not None and (carried is not None or not through.waits):
@@ -253,6 +242,49 @@ class BatchScan:
         if self.tables.atoms.ordered:
             self.room.events = self.room.events._replace(ranks=self.tables.strings.ranks())
         return self.room.events, found
+
+    def read_one(self, exported: ExportedBatch, batch: pa.RecordBatch, position: int) -> EventArrays | None:
+        """The event of a batch of one row at this position, if it is relevant, as `read` gives events.
+
+        The batch is the same for all events, and its columns of text are plain.
+        """
+        room, tables = self.room, self.tables
+        control = room.control
+        stale = self._decisions.signatures_of is not tables.relevant or self._coded is not tables.strings.texts
+        if stale or self._of_row is not batch:
+            self._settle(batch)
+            self._of_row = batch
+            self._ask_all(self._marks)
+            control[layout.COUNTS] = control[layout.FIXES] = 0
+            self._row.words[1], self._row.words[2] = exported.address, 1
+        control[layout.FIRST], control[layout.COUNT], control[layout.ROW] = position, 0, 0
+        if self.follows:
+            control[layout.OCCUPIED] = -1
+        if self._row.call_held() != layout.SCANNED:
+            self._scan(exported, batch, 0, 1)
+        room.learn(batch)
+        return room.events if control[layout.COUNT] else None
+
+    def _settle(self, batch: pa.RecordBatch) -> None:
+        """See to it that what kernels know is still so, and find the columns of a batch."""
+        self.tables.forget_signatures()
+        if self._decisions.signatures_of is not self.tables.relevant:
+            self._forget_decisions()
+            self._show()
+        if self._coded is not self.tables.strings.texts:
+            self._coded = self.tables.strings.texts
+            for text in self.room.texts:
+                text.forget_codes()
+        if self._schema is None or not batch.schema.equals(self._schema):
+            self._find_columns(batch.schema)
+        self._know_effects()
+        self._of_row = None
+
+    def _ask_all(self, marks: int) -> None:
+        """Let the kernel ask of all rows what is relevant, beginning with ``marks``."""
+        control = self.room.control
+        control[layout.NARROWS], control[layout.MARKS] = 0, marks
+        control[layout.CANDIDATES] = control[layout.WRITTEN] = control[layout.LOOKED_AHEAD] = 0
 
     def _use_dictionaries(self, exported: ExportedBatch, batch: pa.RecordBatch) -> tuple[ExportedBatch, pa.RecordBatch]:
         """Take the entries of texts from the dictionaries of a batch, where these are others than before.

@@ -37,6 +37,11 @@ _WORDS = {
 _ENTRIES, _BYTES, _LARGER = 256, 4096, 16
 
 
+def _seen(words: Any) -> memoryview:
+    """Words as Python reads them one by one."""
+    return memoryview(words)
+
+
 class TextEntries:
     """The entries of one column; ``words`` is its row in `ScanArrays.texts`, which this keeps up to date."""
 
@@ -62,6 +67,7 @@ class TextEntries:
         `Guards`); ``last`` are those with which a match may end.
         """
         self._words = words
+        self._seen = _seen(words)
         self._column = column
         self._truths = truths
         self._truth_values: Ints = np.zeros(0, np.int64)
@@ -77,7 +83,7 @@ class TextEntries:
     def fresh(self, words: Ints, strings: Strings) -> TextEntries:
         """The same entries for a recogniser with its own ``words``, a copy of these, and ``strings``."""
         other = copy(self)
-        other._words, other._strings = words, strings
+        other._words, other._seen, other._strings = words, _seen(words), strings
         other._left, other._texts = list(self._left), list(self._texts)
         other._show(**{name: getattr(self, "_" + name).copy() for name in _WORDS if hasattr(self, "_" + name)})
         other.forget_codes()
@@ -155,7 +161,7 @@ class TextEntries:
 
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read the texts of new entries, which come from this batch, and judge them."""
-        known, count = len(self._texts), int(self._words[layout.T_COUNT])
+        known, count = len(self._texts), self._seen[layout.T_COUNT]
         if known == count:
             return
         column = batch.column(int(self._words[layout.T_CHILD]))
@@ -221,6 +227,13 @@ class TextEntries:
         known = self._column.classes_of(texts)
         self._left += map(self._guards_left, self._column.satisfied[len(self._left) :])
         return [self._left[known[text]] for text in texts]
+
+    def code(self, entry: int) -> int:
+        """The code of an entry among the strings of the recogniser."""
+        text = self._texts[entry]
+        assert text is not None
+        self._codes[entry] = code = self._strings.code(text)
+        return code
 
     def codes(self, entries: Ints) -> Ints:
         """The codes of entries among the strings of the recogniser."""

@@ -298,14 +298,6 @@ class TransducerTables:
             self.arrays = self._with_signatures(self.arrays, added)
         return [self._by_effect[effect] for effect in effects]
 
-    def signature(self, satisfied: frozenset[int]) -> int:
-        """The number of one set of satisfied tests."""
-        number = self._signatures.get(satisfied)
-        if number is None:
-            self.forget_signatures()
-            (number,) = self.signatures([satisfied])
-        return number
-
     def forget_signatures(self) -> None:
         """Start again if there are very many signatures; only the events of one batch refer to them."""
         if len(self._signatures) > limits.SIGNATURES:
