@@ -28,7 +28,7 @@ from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams
 from support.golden import rows
 from support.paper_strategies import SelectiveEvaluation
-from support.runners import ENGINE_RUNNERS, complex_events, examples, one_batch, supports
+from support.runners import ENGINE_RUNNERS, bag, complex_events, examples, one_batch, supports
 
 BOTH = (Strategy.NEXT, Strategy.LAST)
 TESTS = Path(__file__).parents[1]
@@ -223,6 +223,26 @@ def test_without_a_window_one_support_is_remembered_for_each_state(strategy, for
         assert recognizer.live["configurations"] <= 6
     assert max(visited) <= 6 * 1_000
     assert max(visited) < 1.3 * min(visited)
+
+
+@pytest.mark.parametrize("strategy", BOTH)
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "(A AS x ; B AS y ; C AS z) FILTER y.v > x.v",
+        "(A AS x ; (B AS y)+ ; C AS z) FILTER y.v > x.v",
+        "(A AS x ; (B AS y)+ ; C AS z) FILTER increasing(y.v)",
+    ],
+)
+def test_without_a_window_the_best_value_stands_for_all(strategy, formula):
+    query = cerflow.parse(f"SELECT {strategy} * WHERE {formula}")
+    draw = np.random.default_rng(3)
+    table = letters(3_000).append_column("v", pa.array(draw.random(3_000)))
+    recognizer = query.recognizer(table.schema)
+    assert len(recognizer.push(table)) > 100
+    assert recognizer.live["configurations"] <= 40
+    some = table.slice(0, 25)
+    assert bag(query.match(some)) == bag(query.match(some, runner="semantics"))
 
 
 @pytest.mark.parametrize("strategy", BOTH)

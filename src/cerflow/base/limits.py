@@ -90,6 +90,8 @@ GUESSED_TOGETHER = 10_000
 AMBIGUITY_PAIRS = 20_000
 #: Pairs of states compared for simulation; beyond, none counts as simulated.
 SIMULATION_PAIRS = 20_000
+#: Transitions of a transducer that chooses by NEXT or LAST itself; beyond, the engine compares runs.
+CHOOSING_TRANSITIONS = 32
 #: Pairs of transitions compared; beyond, any two runs may end together.
 ABREAST_PAIRS = 100_000
 #: Pairs of states compared when rivals are left out; beyond, fewer are left out.

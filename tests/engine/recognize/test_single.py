@@ -164,6 +164,7 @@ CONDITIONS = [
     "x.a NOT IN (1, 2) AND x.b % 2 = 1",
     "abs(x.a) >= 2 OR length(x.s) = 1 AND x.b <= 0",
     "upper(x.s) = 'P' OR x.a = NULL",
+    "position(x) % 2 = 0 AND upper(x.s) || 'q' != 'Pq'",
 ]
 
 
@@ -194,8 +195,17 @@ LONG = "long text " * 200
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.large_string())])
 def test_rows_with_any_layout_of_text(kind):
     columns = pa.schema([("type", kind), ("s", kind), ("n", pa.int16()), ("b", pa.bool_())])
-    query = cerflow.parse("SELECT * WHERE A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND y.b = FALSE WITHIN 5 EVENTS")
-    values = [("A", "p", 1), ("A", LONG, -(2**15) + 1), ("A", "ä€😀", 2), ("C", "q", 3), ("B", LONG, 4), ("B", "ä€😀", 9)]
+    query = cerflow.parse(
+        "SELECT * WHERE A AS x ; B AS y FILTER x.s = y.s AND x.n < y.n AND y.b = FALSE WITHIN 5 EVENTS"
+    )
+    values = [
+        ("A", "p", 1),
+        ("A", LONG, -(2**15) + 1),
+        ("A", "ä€😀", 2),
+        ("C", "q", 3),
+        ("B", LONG, 4),
+        ("B", "ä€😀", 9),
+    ]
     rows = [{"type": type, "s": s, "n": n, "b": type != "B"} for type, s, n in values]
     recognizer = query.recognizer(columns)
     found = [match for row in rows[:4] for match in recognizer.push(row)]

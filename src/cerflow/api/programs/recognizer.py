@@ -16,11 +16,11 @@ from cerflow.base.errors import InUseError, SnapshotError, noted
 from cerflow.base.event_tables import as_rows
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
+from cerflow.engine.events.event_row import as_batch
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.recognizer import Recognizer, StreamRecognizer
-from cerflow.engine.events.event_row import as_batch
 from cerflow.engine.recognize.transaction import Transaction
 from cerflow.engine.state import snapshot
 from cerflow.engine.state.snapshot import Contents

@@ -55,7 +55,9 @@ class EventFields:
     def __init__(self, schema: Schema) -> None:
         unit, most = finest_unit(schema), limits(schema)
         fields = [_field(field, unit, most.get(field.name)) for field in schema.columns]
-        self._fields = [(field.name, field.kind, field.taken, field.most) for field in fields]
+        self._fields: list[tuple[str, Any, Callable[[Any], Any] | None, float | None]] = [
+            (field.name, field.kind, field.taken, field.most) for field in fields
+        ]
         self._type, self._time = schema.type, schema.time
 
     def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
@@ -120,7 +122,10 @@ class EventRow:
         self.exported = ExportedBatch(self.batch)
 
     def write(self, values: Mapping[str, Any]) -> None:
-        """Write the values that `EventFields.plain` gave, and truth values; raises ValueError if a text does not fit."""
+        """Write the values that `EventFields.plain` gave, and truth values of tests.
+
+        Raises ValueError if a text does not fit.
+        """
         words = [values[name] for name in self.names]
         for k, room in self._texts:
             if words[k] is not None:

@@ -11,11 +11,13 @@ from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
 from cerflow.automata.model.clock import has_ticks
-from cerflow.automata.model.transducer import Transducer
+from cerflow.automata.model.transducer import Accumulation, Transducer
 from cerflow.automata.optimise.ambiguity import ambiguous, enlarged
 from cerflow.automata.optimise.detection import for_detection
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
+from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.engine import layout
 from cerflow.engine.results.report import kept_labels
@@ -119,7 +121,24 @@ def with_one_run_each(transducer: Transducer) -> Transducer:
 def transducer_of(select: Select) -> Transducer:
     """The transducer of the formula, window and projection of a query; raises as `compile_select` does."""
     divided = _divided(select)
-    transducer = compile_formula(
+    transducer = _compiled(divided, select)
+    if divided.strategy is f.Strategy.MAX:
+        return with_few_tests(transducer)
+    if divided.strategy in _STRATEGIES and not has_ticks(transducer):
+        with suppress(UnsupportedQueryError):
+            # Without gaps there are few runs.
+            few = len(transducer.transitions) <= limits.CHOOSING_TRANSITIONS and not is_gapless(divided.formula)
+            if transducer.window is None and few and not divided.by:
+                chosen = _compiled(_with_strategy_inside(divided), select)
+                return replace(chosen, one_support=True) if _keeps_little(chosen) else transducer
+            if divided.strategy is f.Strategy.NEXT and transducer.window is not None:
+                return next_of_each_start(transducer)
+    return transducer
+
+
+def _compiled(divided: Select, select: Select) -> Transducer:
+    """The transducer of the formula of a query that is ``divided`` (see `_divided`)."""
+    return compile_formula(
         divided.formula,
         window=divided.window,
         keep=kept_labels(select),
@@ -129,19 +148,22 @@ def transducer_of(select: Select) -> Transducer:
         choice=divided.strategy if divided.strategy is f.Strategy.MAX or divided.by else None,
         by=compared_labels(select),
     )
-    if divided.strategy is f.Strategy.MAX:
-        return with_few_tests(transducer)
-    if divided.strategy is f.Strategy.NEXT and transducer.window is not None and not has_ticks(transducer):
-        with suppress(UnsupportedQueryError):
-            return next_of_each_start(transducer)
-    return transducer
+
+
+def _keeps_little(transducer: Transducer) -> bool:
+    """Whether each collection of the values of other runs needs only its least or greatest row."""
+    sets = [register.covering for register in transducer.registers if register.keeps is Accumulation.SET]
+    return all(len(covering) == 1 and covering[0] is not Operator.EQ for covering in sets)
 
 
 def strategy_of(select: Select, transducer: Transducer) -> tuple[int, int]:
     """Two strategies, as numbers of `cerflow.engine.layout`: for recognition, and for the reading of matches.
 
-    In a window the second one is cheaper, since during recognition every start would need a choice of its own.
+    In a window the second one is cheaper, since during recognition every start would need a choice of its own. The
+    automaton may have chosen already.
     """
+    if transducer.one_support and transducer.window is None:
+        return layout.EVERYTHING, layout.EVERYTHING
     divided = _divided(select)
     if divided.strategy is f.Strategy.MAX:
         by = compared_labels(select)
@@ -193,24 +215,29 @@ def _divided(select: Select) -> Select:
 
 def _with_strategy_outside(select: Select) -> Select:
     """The query with the strategy around its whole formula as its own, or with its STRICT in its formula."""
-    formula, window = select.formula, select.window
+    formula = select.formula
     match select.strategy:
         case f.Strategy.STRICT:
-            strict = f.Selection(f.Strategy.STRICT, formula, span=formula.span)
-            return replace(select, formula=strict, strategy=f.Strategy.ALL)
+            return replace(_with_strategy_inside(replace(select, window=None)), window=select.window)
         case f.Strategy.NEXT | f.Strategy.LAST if select.by:
             if waits_for_ticks(formula):
                 # In a formula it would choose at each deadline, not at an event that shows several.
                 return select
-            inner = formula if window is None else f.Within(formula, window)
-            chosen = f.Selection(select.strategy, inner, select.by, span=formula.span)
-            return replace(select, formula=chosen, window=None, strategy=f.Strategy.ALL, by=())
+            return _with_strategy_inside(select)
         case f.Strategy.ALL | f.Strategy.ANY:
-            if isinstance(formula, f.Selection) and window is None and not waits_for_ticks(formula):
+            if isinstance(formula, f.Selection) and select.window is None and not waits_for_ticks(formula):
                 by = formula.by
                 if formula.strategy is f.Strategy.MAX or (formula.strategy in _STRATEGIES and not by):
                     return replace(select, formula=formula.operand, strategy=formula.strategy, by=by)
     return select
+
+
+def _with_strategy_inside(select: Select) -> Select:
+    """The query with its window, and its strategy around that, in its formula."""
+    formula, window = select.formula, select.window
+    inner = formula if window is None else f.Within(formula, window)
+    chosen = f.Selection(select.strategy, inner, select.by, span=formula.span)
+    return replace(select, formula=chosen, window=None, strategy=f.Strategy.ALL, by=())
 
 
 def _without_preference(select: Select) -> Select:

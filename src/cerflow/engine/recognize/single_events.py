@@ -64,11 +64,13 @@ class SingleEvents:
         """
         if not self._by_columns:
             return self._scan.read_one(self._row.exported, self._row.batch, position)
-        here = {None: self._as_event(event, position)}
+        here: dict[str | None, Event | None] = {None: self._as_event(event, position)}
         held = {computed_column(k): value_on(self._tables.tests[k], here) is True for k in self._computed}
         self._row.write({**values, **held})
         events = self._scan.read_one(self._row.exported, self._row.batch, position)
-        for k in self._filled if events is not None else ():
+        if events is None:
+            return None
+        for k in self._filled:
             column = self._tables.columns[k]
             assert column.expression is not None
             events.columns[0, k] = self._word(value_on(column.expression, here), as_float=column.as_float)

@@ -1,7 +1,7 @@
 """Strategies: which updates of an event to apply, and which configurations they make worthless.
 
-This serves queries without a window, and NEXT without an automaton of `next_of_each_start`. Other queries choose when
-matches are read (see `kernels.pick`).
+This serves queries without a window whose automaton does not choose, and NEXT in a window without an automaton of
+`next_of_each_start`. Other queries choose when matches are read (see `kernels.pick`).
 
 With a strategy every configuration has a class (see `kernels.classes`), so all its complex events have one support. A
 member (a state with registers) of a configuration is dominated if a configuration of a better class has the same member
