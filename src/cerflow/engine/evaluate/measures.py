@@ -129,27 +129,39 @@ def typed_time(text: str | None, columns: pa.Schema, time: str | None) -> str | 
     return text
 
 
-def deadlines(window: DurationWindow, begins: Ints, schema: Schema, unit: str) -> Ints:
-    """The times one window after others, rounded up to the unit of the time column; all as `event_times` has them."""
-    assert schema.time is not None
-    target = schema.columns.field(schema.time).type
-    size = duration_in_units(window, schema, unit)
-    if schema.kind(schema.time) is ValueKind.FLOAT:
-        now = floats_of(begins)
-        after = now + float(size)
-        while (early := after - now < float(size)).any():
-            after = np.where(early, np.nextafter(after, np.inf), after)
-        return _ordered(pa.array(after).cast(target).to_numpy().astype(np.float64))
-    step = 1
-    if schema.kind(schema.time) is ValueKind.TIMESTAMP:
-        step = ticks(pa.date32() if pa.types.is_date(target) else target, unit)
-    # A deadline beyond the range of the column moves to its end.
-    end = MOST // step * step
-    if pa.types.is_integer(target):
-        end = min(MOST, int(np.iinfo(target.to_pandas_dtype()).max))
-    whole = ceil(size)
-    found = np.minimum(begins, end - whole) + whole if whole <= MOST else np.full(begins.shape, end)
-    return found if step == 1 else -(-found // step) * step
+class Duration:
+    """A duration as the time column of a schema measures it; all times are as `event_times` has them."""
+
+    def __init__(self, window: DurationWindow, schema: Schema, unit: str) -> None:
+        assert schema.time is not None
+        self._target = target = schema.columns.field(schema.time).type
+        self._size = duration_in_units(window, schema, unit)
+        #: Whether times are floats; elsewhere the size is this ``whole`` number of units.
+        self.floats, self.whole = schema.kind(schema.time) is ValueKind.FLOAT, ceil(self._size)
+        self._step = 1
+        if schema.kind(schema.time) is ValueKind.TIMESTAMP:
+            self._step = ticks(pa.date32() if pa.types.is_date(target) else target, unit)
+        # A deadline beyond the range of the column moves to its end.
+        self._end = MOST // self._step * self._step
+        if pa.types.is_integer(target):
+            self._end = min(MOST, int(np.iinfo(target.to_pandas_dtype()).max))
+
+    def bounds(self, times: Ints) -> Ints:
+        """For each time the greatest one from which the duration has passed."""
+        return _edges(floats_of(times), float(self._size)) if self.floats else _below(times, self._size)
+
+    def deadlines(self, begins: Ints) -> Ints:
+        """The times when the duration has passed, rounded up to the unit of the time column."""
+        if self.floats:
+            now, size = floats_of(begins), float(self._size)
+            after = now + size
+            while (early := after - now < size).any():
+                after = np.where(early, np.nextafter(after, np.inf), after)
+            return _ordered(pa.array(after).cast(self._target).to_numpy().astype(np.float64))
+        if self.whole > MOST:
+            return np.full(begins.shape, self._end)
+        found = np.minimum(begins, self._end - self.whole) + self.whole
+        return found if self._step == 1 else -(-found // self._step) * self._step
 
 
 def column_times(times: Ints, schema: Schema, unit: str) -> pa.Array:

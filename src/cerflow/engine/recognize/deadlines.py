@@ -7,10 +7,9 @@ whether anything still waits for the tick, so only opening events are remembered
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.array_types import IntRows, Ints, Mask
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
-from cerflow.engine.evaluate.measures import bounds, column_times, deadlines, duration_in_units, measures, units_of_time
+from cerflow.engine.evaluate.measures import Duration, column_times, event_times, units_of_time
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
@@ -31,6 +30,8 @@ from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
 
 _NOTHING = np.zeros(0, np.int64)
+#: The positions and times of rows.
+_Shown = tuple[pa.Array, pa.Array]
 #: Greater than every measure.
 _NEVER = 2**63
 #: The rows of `OpenDeadlines.opened`: positions, measures for the duration, and from here on the words of the keys.
@@ -114,13 +115,23 @@ class Deadlines:
 
     def __init__(self, reader: EventReader) -> None:
         self._reader = reader
-        self._tables = reader.tables
-        self._schema, self._unit = reader.tables.schema, reader.unit
+        self._tables = tables = reader.tables
+        self._schema, self._unit = tables.schema, reader.unit
         self._width = max(1, len(reader.keys))
         self.prompt = False
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
         self._things: tuple[list[bool], list[int]] = ([], [])
+        self._durations = [*map(self._duration, tables.deadlines)]
+        #: The event columns that measure time, each with its window where it has the bound of that.
+        self.measured = [
+            (k, self._duration(column.window) if column.bound else None)
+            for k, column in enumerate(tables.columns)
+            if isinstance(column.window, DurationWindow)
+        ]
         self.begin_anew()
+
+    def _duration(self, window: DurationWindow) -> Duration:
+        return Duration(window, self._schema, self._unit)
 
     def begin_anew(self) -> None:
         """Forget all events."""
@@ -147,67 +158,74 @@ class Deadlines:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def add(self, events: EventArrays, rows: BatchRows, places: Ints) -> None:
-        """Remember events that open deadlines; they are at some ``places`` of the rows."""
-        for k, (queue, window) in enumerate(zip(self.queues, self._tables.deadlines)):
+    def add(self, events: EventArrays, times: Ints) -> None:
+        """Remember events that open deadlines, with their times."""
+        for k, queue in enumerate(self.queues):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
-                begins = measures(window, rows.at(places[opening]), self._schema)
-                queue.added(len(opening))[:] = np.vstack([events.position[opening], begins, events.keys[opening].T])
+                added = events.position[opening], times[opening], events.keys[opening].T
+                queue.added(len(opening))[:] = np.vstack(added)
         self._due = None
+
+    def times(self, rows: BatchRows) -> Ints:
+        """The times of rows as deadlines measure them; none if there are no times."""
+        return _NOTHING if self._schema.time is None else event_times(rows, self._schema)
 
     def until(self, clock: pa.Array) -> tuple[EventArrays, Moments | None]:
         """The ticks and pauses up to a time before which no more events come, and the moments of the pauses.
 
         ``clock`` is an array with that time.
         """
+        assert self._schema.time is not None
+        rows = pa.RecordBatch.from_arrays([clock], names=[self._schema.time])
+        times = self.times(BatchRows(rows, self._schema, range(len(clock)), self._unit))
         sizes = {"events": 0, "key words": self._width, "columns": max(1, len(self._tables.columns))}
-        woven, _, moments = self.woven_in(self._at(clock), empty_arrays(EventArrays, sizes), _NOTHING, by_clock=True)
+        woven, _, moments = self.woven_in(times, empty_arrays(EventArrays, sizes), _NOTHING, None)
         return woven, moments
 
     def woven_in(
-        self, whole: BatchRows, events: EventArrays, at_rows: Ints, *, by_clock: bool = False
+        self, times: Ints, events: EventArrays, at_rows: Ints, moments: Callable[[Ints], _Shown] | None
     ) -> tuple[EventArrays, Ints, Moments | None]:
-        """Events with the ticks and pauses of the deadlines that ``whole`` shows to have passed.
+        """Events with the ticks and pauses of the deadlines that rows at these times show to have passed.
 
-        ``whole`` are rows of the input, and the events those in the rows ``at_rows``. If the clock is prompt, or
-        ``by_clock``, it has shown the deadlines before. Returns also the number of the event that each comes from
-        (greater numbers for ticks and pauses), and the moments of the pauses (None: no deadline has passed).
+        The events are those in the rows ``at_rows``; ``moments`` gives the positions and times of rows. If it is None,
+        or the clock is prompt, that has shown the deadlines before. Returns also the number of the event that each
+        comes from (greater numbers for ticks and pauses), and the moments of the pauses (None: no deadline has passed).
         """
-        passed = self._passed(whole)
-        if not len(passed.rows) and not self._tables.reached:
+        # Times do not decrease, so those that have passed come first.
+        counts = [
+            int(np.searchsorted(queue.opened[MEASURE], duration.bounds(times[-1:])[0], "right"))
+            for queue, duration in zip(self.queues, self._durations)
+        ]
+        if not any(counts) and not self._tables.reached:
             return events, np.arange(len(at_rows)), None
+        passed = self._passed(times, counts)
         at = np.searchsorted(at_rows, passed.rows)
         own = np.zeros(len(at), bool)
-        if by_clock or self.prompt:
+        if moments is None or self.prompt:
             # Deadlines at one time share a moment; row numbers are never below 0.
             rows = np.unique(passed.times, return_inverse=True)[1] - len(passed.times)
             turn = np.lexsort((passed.members, rows))
             passed, at = replace(passed, rows=rows).chosen(turn), at[turn]
-            shown_at = self._column_times(passed.times)
-            return self._woven(events, at_rows, passed, at, own, pa.nulls(len(at), pa.int64()), shown_at)
+            shown = pa.nulls(len(at), pa.int64()), column_times(passed.times, self._schema, self._unit)
+            return self._woven(events, at_rows, passed, at, own, shown)
         if len(at_rows):
             read = np.minimum(at, len(at_rows) - 1)
             own = (at_rows[read] == passed.rows) & (events.keys[read] == passed.keys).all(axis=1)
-        shown, time = passed.rows[passed.begins & ~own], self._schema.time
-        times = pa.nulls(len(shown)) if time is None else whole.batch.column(time).take(pa.array(shown))
-        return self._woven(events, at_rows, passed, at, own, pa.array(whole.positions_at(shown)[0]), times)
+        return self._woven(events, at_rows, passed, at, own, moments(passed.rows[passed.begins & ~own]))
 
-    def _passed(self, whole: BatchRows) -> _Passed:
-        """The deadlines of all durations that rows show to have passed, which are open no longer."""
-        rows, opened, times = [_NOTHING], [np.zeros((KEY + self._width, 0), np.int64)], [_NOTHING]
-        for queue, window in zip(self.queues, self._tables.deadlines):
-            edges = bounds(window, whole, self._schema)
-            # Times do not decrease, so those that have passed come first.
-            over = queue.take(int(np.searchsorted(queue.opened[MEASURE], edges[-1], "right")))
-            rows.append(np.searchsorted(edges, over[MEASURE]))
-            opened.append(over)
-            times.append(deadlines(window, over[MEASURE], self._schema, self._unit))
+    def _passed(self, times: Ints, counts: Sequence[int]) -> _Passed:
+        """The first deadlines of each duration, which these times show to have passed; they are open no longer."""
+        found = [(_NOTHING, np.zeros((KEY + self._width, 0), np.int64), _NOTHING)]
+        for queue, duration, count in zip(self.queues, self._durations, counts):
+            over = queue.take(count)
+            rows = np.searchsorted(duration.bounds(times), over[MEASURE])
+            found.append((rows, over, duration.deadlines(over[MEASURE])))
         self._due = None
-        members, _, *words = np.concatenate(opened, axis=1)
-        at, keys = np.concatenate(rows), np.stack(words, axis=1)
-        found = np.concatenate(times)
-        passed = _Passed(at, keys, members, found).chosen(in_turn(at, keys, members, found, members))
+        rows, opened, after = zip(*found)
+        (members, _, *words), at, ends = np.concatenate(opened, axis=1), np.concatenate(rows), np.concatenate(after)
+        keys = np.stack(words, axis=1)
+        passed = _Passed(at, keys, members, ends).chosen(in_turn(at, keys, members, ends, members))
         return passed.chosen(np.flatnonzero(passed.begins | (np.diff(passed.times, prepend=0) != 0)))
 
     # -- single events -----------------------------------------------------------------------------------------------
@@ -218,44 +236,30 @@ class Deadlines:
         time, tables = self._schema.time, self._tables
         if time is None or self._schema.kind(time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
             return False
-        windows = [*tables.deadlines, *(column.window for column in tables.columns)]
-        sizes = [self._size(window) for window in windows if isinstance(window, DurationWindow)]
+        sizes = [d.whole for d in (*self._durations, *(d for _, d in self.measured)) if d is not None]
         return max(sizes, default=0) <= MOST and not tables.reached and not len(tables.arrays.checked)
-
-    def _size(self, window: DurationWindow) -> int:
-        """A duration in units of the measures, which must be whole numbers."""
-        return ceil(duration_in_units(window, self._schema, self._unit))
-
-    @cached_property
-    def _sizes(self) -> list[int]:
-        return [*map(self._size, self._tables.deadlines)]
 
     @cached_property
     def units(self) -> int:
         """The units of measures in one unit of the time column."""
         return units_of_time(self._schema, self._unit)
 
-    @cached_property
-    def measured(self) -> list[tuple[int, int]]:
-        """The event columns that measure time, each with the size of its window where it is a bound (else 0)."""
-        return [
-            (k, self._size(column.window) if column.bound else 0)
-            for k, column in enumerate(self._tables.columns)
-            if isinstance(column.window, DurationWindow)
-        ]
-
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
             self.queues[k].added(1)[:, 0] = position, now, *words
-            self._due = min(self.due, now + self._sizes[k])
+            self._due = min(self.due, now + self._durations[k].whole)
 
     @property
     def due(self) -> int:
         """The least measure of an event that shows a deadline to have passed."""
         if self._due is None:
-            firsts = (int(queue.opened[MEASURE, 0]) + size for queue, size in zip(self.queues, self._sizes) if queue)
-            self._due = min(firsts, default=_NEVER)
+            opened = (
+                int(queue.opened[MEASURE, 0]) + duration.whole
+                for queue, duration in zip(self.queues, self._durations)
+                if queue
+            )
+            self._due = min(opened, default=_NEVER)
         return self._due
 
     def passed(self, now: int) -> list[tuple[tuple[int, ...], dict[int, int]]]:
@@ -266,7 +270,8 @@ class Deadlines:
         """
         found: dict[tuple[int, ...], dict[int, int]] = {}
         last: dict[tuple[int, ...], int] = {}
-        for queue, size in zip(self.queues, self._sizes):
+        for queue, duration in zip(self.queues, self._durations):
+            size = duration.whole
             count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
             for position, measure, *key in queue.take(count).T.tolist():
                 words = tuple(key)
@@ -280,39 +285,18 @@ class Deadlines:
     @property
     def next(self) -> pa.Scalar | None:
         """The earliest time at which an open deadline passes; None without one."""
-        waiting = [(window, queue) for window, queue in zip(self._tables.deadlines, self.queues) if queue]
-        first = [deadlines(window, queue.opened[MEASURE, :1], self._schema, self._unit) for window, queue in waiting]
-        return self._column_times(np.min(first, axis=0))[0] if first else None
-
-    def _column_times(self, times: Ints) -> pa.Array:
-        return column_times(times, self._schema, self._unit)
-
-    def _at(self, times: pa.Array) -> BatchRows:
-        """Rows with only times."""
-        assert self._schema.time is not None
-        rows = pa.RecordBatch.from_arrays([times], names=[self._schema.time])
-        return BatchRows(rows, self._schema, range(len(times)), self._unit)
+        first = [d.deadlines(queue.opened[MEASURE, :1]) for d, queue in zip(self._durations, self.queues) if queue]
+        return column_times(np.min(first, axis=0), self._schema, self._unit)[0] if first else None
 
     # -- ticks and pauses ----------------------------------------------------------------------------------------------
 
-    def _columns(self, times: Ints) -> IntRows:
-        """The event columns of ticks at these times; only columns that measure time have values."""
-        columns = np.full((len(times), max(1, len(self._tables.columns))), NULL)
-        if self._schema.time is None:
-            return columns
-        rows = self._at(self._column_times(times))
-        for k, column in enumerate(self._tables.columns):
-            if isinstance(column.window, DurationWindow):
-                columns[:, k] = (bounds if column.bound else measures)(column.window, rows, self._schema)
-        return columns
-
     def _woven(
-        self, events: EventArrays, rows: Ints, passed: _Passed, at: Ints, own: Mask, places: pa.Array, times: pa.Array
+        self, events: EventArrays, rows: Ints, passed: _Passed, at: Ints, own: Mask, shown: _Shown
     ) -> tuple[EventArrays, Ints, Moments]:
         """Events, which are those at ``rows``, with a tick for each passed deadline before the event number ``at``.
 
         If that event is not of the tick's ``own`` partition, a pause follows the tick and stands for the moment;
-        ``places`` and ``times`` are those of pauses. If deadlines lie at values of an attribute, every event has a tick
+        ``shown`` are those of pauses. If deadlines lie at values of an attribute, every event has a tick
         before it. Returns also the number of the event that each comes from (greater numbers for ticks and pauses),
         and the moments of the pauses.
         """
@@ -325,8 +309,11 @@ class Deadlines:
         together = np.concatenate([rows, passed.rows, passed.rows[paused], rows[reached]])
         added = [ticks, len(paused), len(reached)]
         order = _merged(n, at, own, ends, ticked=self._tables.reached)
-        moments = Moments(places, times, passed.members[ends], together[order])
-        columns = self._columns(passed.times)
+        moments = Moments(*shown, passed.members[ends], together[order])
+        # Only columns that measure time have values.
+        columns = np.full((ticks, events.columns.shape[1]), NULL)
+        for k, duration in self.measured:
+            columns[:, k] = passed.times if duration is None else duration.bounds(passed.times)
         copied = events.columns[reached]
         copied[:, self._tables.arrays.checked] = NULL
         tick, pause = self.signatures()
@@ -380,14 +367,14 @@ class Deadlines:
         Raises `SnapshotError` if the arrays name other events, or are out of order.
         """
         self.begin_anew()
-        for k, window in enumerate(self._tables.deadlines):
+        for k in range(len(self._durations)):
             positions: Any = arrays.get(f"deadline {k}")
             require(isinstance(positions, np.ndarray) and positions.dtype == np.int64, f"it lacks deadline {k}")
             require(positions.ndim == 1 and (positions[1:] > positions[:-1]).all(), "deadlines are out of order")
             require(np.isin(positions, kept).all(), "a deadline is that of an event that is not kept")
             opening = one_batch(rows.take(pa.array(np.searchsorted(kept, positions))))
             here = BatchRows(opening, self._schema, positions, self._unit)
-            begins, words = measures(window, here, self._schema), self._reader.key_words(here)[0]
+            begins, words = self.times(here), self._reader.key_words(here)[0]
             self.queues[k] = OpenDeadlines(np.vstack([positions, begins, words.T]))
 
 

@@ -122,6 +122,7 @@ class SingleEvents:
             events.keys[0] = words
         if self._tables.columns:
             events.columns[0] = NULL
-        for k, size in self._deadlines.measured:
+        for k, duration in self._deadlines.measured:
+            size = 0 if duration is None else duration.whole
             events.columns[0, k] = max(now, NO_BOUND + size) - size
         return events

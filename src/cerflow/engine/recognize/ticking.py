@@ -30,39 +30,44 @@ def take_with_ticks(
     machine: Machine, deadlines: Deadlines, reading: RelevantEvents, refuse: Callable[[int], None]
 ) -> list[Part]:
     """Process the events that `Machine.read` has found, with the ticks of deadlines."""
-    at_rows, first, places = reading.at_rows, reading.first, reading.positions - reading.first
+    at_rows, first = reading.at_rows, reading.first
     whole, accepted, column = reading.whole, reading.accepted, machine.plan.position
     # All rows of the input have the positions that results have.
     numbers = range(accepted, accepted + whole.num_rows) if column is None else whole_numbers(whole.column(column))
     numbered = BatchRows(whole, machine.tables.schema, numbers, machine.reader.unit)
-    own = machine.reader.rows(reading.rows, first)
+    times = deadlines.times(numbered)
     events = some_events(reading.events, slice(reading.found))
     scan = machine.reader.scan
     how, apart = scan.program.absence, scan.absences
 
-    def read(some: Ints, found: EventArrays, shown: BatchRows) -> list[Part]:
-        """Process some of the events, by number, with the ticks of the deadlines that these rows have ``shown``."""
+    def moments(rows: Ints) -> tuple[pa.Array, pa.Array]:
+        time = machine.tables.schema.time
+        shown = pa.nulls(len(rows)) if time is None else whole.column(time).take(pa.array(rows))
+        return pa.array(numbered.positions_at(rows)[0]), shown
+
+    def read(some: Ints, found: EventArrays, count: int) -> list[Part]:
+        """Process some of the events, by number, with the ticks of the deadlines that ``count`` rows have shown."""
         at = at_rows[some]
-        deadlines.add(found, own, places[some])
-        found, sources, moments = deadlines.woven_in(shown, found, at)
+        deadlines.add(found, times[at])
+        found, sources, shown = deadlines.woven_in(times[:count], found, at, moments)
         if not len(sources):
             return []
-        return machine.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), moments)
+        return machine.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), shown)
 
     if apart is None or not isinstance(how, Absence):
-        return read(np.arange(len(places)), events, numbered)
+        return read(np.arange(len(at_rows)), events, whole.num_rows)
     # The automaton reads what crosses the borders of the batch.
     parts, before = list[Part](), int(np.searchsorted(at_rows, apart.last, "right"))
     if apart.last >= 0:
         front = some_events(events, slice(before))
         chosen, signatures = apart.read_before(how, machine.tables, front, at_rows[:before])
         front = some_events(front, chosen)._replace(signature=signatures)
-        parts = read(chosen, front, numbered.first(apart.last + 1))
+        parts = read(chosen, front, apart.last + 1)
     if len(apart.rows):
         parts.append(Part(apart.matches(numbered, first), machine.store.kept(), machine.tables.label_sets))
     if before < len(at_rows):
         after, at = some_events(events, slice(before, None)), at_rows[before:]
-        deadlines.add(after, own, places[before:])
+        deadlines.add(after, times[at])
         parts += machine.advance(after, len(at), lambda n: refuse(int(at[n])))
     return parts
 
