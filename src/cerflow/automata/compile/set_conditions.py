@@ -9,7 +9,7 @@ final. Only the comparison of neighbouring values in tests on sets is made as so
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from cerflow.automata.compile.aggregates import accumulator, alone
@@ -54,8 +54,9 @@ def apply_set_atoms(
         seen, truths = memory
         given = t.labels & ends.labels
         for after, checks in ends.outcomes(given, seen, truths):
-            if t.target in going_on:
-                yield (seen | given, after), t.guarded(checks).writing(*ends.writes(given, seen, after))
+            ahead = ends.ahead(given, seen) if t.target in going_on else None
+            if ahead is not None:
+                yield (seen | given, after), t.guarded([*checks, *ahead]).writing(*ends.writes(given, seen, after))
             last = ends.checks(given, seen, after) if t.target in operand.final else None
             if last is not None:
                 yield None, t.guarded([*checks, *last])
@@ -70,7 +71,10 @@ class _AggregateRegister:
     def __init__(self, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile) -> None:
         self.node = gathered
         self.labels = (gathered.label,)
-        self._kept = accumulator(gathered, _most(gathered, atoms))
+        counts = gathered.name == "count"
+        #: What it is at most where a run goes on, None if that is not known: counts never fall.
+        self._limit = _limit(gathered, atoms) if counts else None
+        self._kept = accumulator(gathered, _most(gathered, atoms) if self._limit is None else None)
         self._register = registers.value(len(self._kept.start), registers.describe(gathered))
         self._former = tuple(guards.Stored(self._register, k) for k in range(len(self._kept.start)))
 
@@ -82,12 +86,38 @@ class _AggregateRegister:
             return alone(self.node.name, self.node.value)
         return self._kept.finish(self._former if given.isdisjoint(self.labels) else self._kept.step(self._former))
 
+    def ahead(self, given: _Labels, seen: _Labels) -> c.Condition | None:
+        """What must hold so that the run may still end after an event with these labels."""
+        one = seen.isdisjoint(self.labels) and self._limit != 0
+        if self._limit is None or one or given.isdisjoint(self.labels):
+            return None
+        return c.Comparison(Operator.LE, self.value(given, seen), c.Literal(self._limit))
+
     def write(self, given: _Labels, seen: _Labels) -> Write | None:
         """The write at an event with these labels."""
         row = self._kept.start if seen.isdisjoint(self.labels) else self._kept.step(self._former)
         if given.isdisjoint(self.labels) or row == self._former:
             return None
         return Write(self._register, row, fresh=True)
+
+
+def _limit(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
+    """The greatest count with which all atoms may hold, if some of them say so by literals."""
+    found: list[int] = []
+    for atom in atoms:
+        match atom:
+            case c.Comparison(Operator.EQ | Operator.LE | Operator.LT, left, c.Literal() as most) if left == count:
+                pass
+            case c.Comparison(Operator.EQ | Operator.GE | Operator.GT, c.Literal() as most, right) if right == count:
+                pass
+            case c.Between(operand, _, c.Literal() as most, False) if operand == count:
+                pass
+            case _:
+                continue
+        if isinstance(most.value, int | float) and abs(most.value) < _MANY:
+            strict = isinstance(atom, c.Comparison) and atom.operator in (Operator.LT, Operator.GT)
+            found.append(math.ceil(most.value) - 1 if strict else math.floor(most.value))
+    return min(found, default=None)
 
 
 def _most(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
@@ -200,6 +230,11 @@ class _Ends:
             if truth is not False and not given.isdisjoint(test.labels):
                 yield Write(test.register, (test.node.argument,), fresh=True)
 
+    def ahead(self, given: _Labels, seen: _Labels) -> list[c.Condition] | None:
+        """The conditions under which a run may go on after an event; None if it cannot."""
+        found = (k.ahead(given, seen) for k in self._kept if isinstance(k, _AggregateRegister))
+        return _unsettled(condition for condition in found if condition is not None)
+
     def checks(self, given: _Labels, seen: _Labels, truths: _Truths) -> list[c.Condition] | None:
         """The atoms where a run ends with the current event; None if one of them cannot hold."""
         values: dict[c.Expression, c.Expression] = {kept.node: kept.value(given, seen) for kept in self._kept}
@@ -209,9 +244,16 @@ class _Ends:
             # A label without event makes the atom hold: there is no choice of events.
             gathered = guards.substitute(atom.atom, values)
             for choice in atom.choices(given, seen):
-                check = guards.substitute(gathered, choice)
-                if not all(isinstance(n, _PLAIN) for n in walk(check)):
-                    found.append(check)
-                elif constant_value(check) is not True:
-                    return None
-        return found
+                found.append(guards.substitute(gathered, choice))
+        return _unsettled(found)
+
+
+def _unsettled(conditions: Iterable[c.Condition]) -> list[c.Condition] | None:
+    """Those that depend on an event; None if one of the others does not hold."""
+    found: list[c.Condition] = []
+    for condition in conditions:
+        if not all(isinstance(n, _PLAIN) for n in walk(condition)):
+            found.append(condition)
+        elif constant_value(condition) is not True:
+            return None
+    return found
