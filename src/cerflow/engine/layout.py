@@ -32,7 +32,7 @@ INT, FLOAT, RANK = range(3)
 # Columns of TableArrays.indexes, one row for each state: how configurations are found, by which slot, whether that is a
 # float, the column of State.tops
 X_KIND, X_SLOT, X_FLOAT, X_NUMBER = range(4)
-SCAN, EQUAL, LEAST_FIRST, GREATEST_FIRST = range(4)
+SCAN, EQUAL, ORDERED = range(3)
 
 # Columns of TableArrays.code: see `cerflow.engine.opcodes`
 CODE_OPCODE, CODE_ARGUMENT = range(2)
@@ -48,9 +48,9 @@ EXPIRING_SLOT, EXPIRING_BOUND, EXPIRING_GLOBAL = range(3)
 LOCAL_COLUMN, LOCAL_LESS = range(2)
 
 # Columns of TableArrays.signature_rows: a state, the range of signature_transitions that an event of the signature may
-# fire there, what stays in the state, the event column by which the index of the state finds configurations (or -1),
-# whether one configuration that can go on from there is enough
-ROW_STATE, ROW_FIRST, ROW_END, ROW_LEAVES, ROW_KEY, ROW_ENOUGH = range(6)
+# fire there, what stays in the state, the event columns with the least and the greatest value by which the index of the
+# state finds configurations (or -1), whether one configuration that can go on from there is enough
+ROW_STATE, ROW_FIRST, ROW_END, ROW_LEAVES, ROW_LEAST, ROW_GREATEST, ROW_ENOUGH = range(7)
 # In ROW_LEAVES: whether all configurations stay, all leave, or those leave that fired a transition
 STAYS, LEAVES, LEAVES_FIRED = range(3)
 
@@ -106,7 +106,7 @@ PARTITION_COLUMNS = 5
     C_COUNT,
     C_DEAD,
     C_CLASS,
-    C_LEFT,  # in a heap what is below, in a chain the neighbours
+    C_LEFT,  # in a tree what is below, in a chain the neighbours
     C_RIGHT,
     C_HIGHER,
 ) = range(13)
@@ -340,9 +340,9 @@ class State(NamedTuple):
     # Configurations of states that may have an index, and whether they have it now.
     sizes: Annotated[Smalls, Array("states")]
     indexing: Annotated[Smalls, Array("states")]
-    # A hash table of indexes, and heaps; see `kernels.index`.
+    # A hash table of indexes, and trees; see `kernels.index`.
     index_table: Annotated[Smalls, Array("places in indexes", fill=-1)]
-    tops: Annotated[SmallRows, Array("partitions", "heaps", fill=-1)]
+    tops: Annotated[SmallRows, Array("partitions", "trees", fill=-1)]
     # See `kernels.classes`.
     classes: Annotated[IntRows, Array("classes", 4)]
 

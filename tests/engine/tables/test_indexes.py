@@ -161,6 +161,33 @@ def test_expired_configurations_go():
     assert len(recognizer._machine.memory.state.config) <= 8192
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "abs(y.v - x.v) < 3",
+        "y.v - x.v BETWEEN -2 AND 2",
+        "x.v > y.v - 3 AND y.v + 3 > x.v",
+        "x.v > y.low AND x.v < y.high",
+    ],
+)
+def test_between_two_bounds_few_are_visited(condition):
+    size = 6_000
+    draw = np.random.default_rng(4)
+    values = draw.integers(0, 10_000, size)
+    table = pa.table(
+        {"type": draw.choice(["A", "B"], size), "v": values, "low": values - 3, "high": values + 3},
+    )
+    query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition} WITHIN 4000 EVENTS")
+    recognizer = query.recognizer(table.schema)
+    found = recognizer.push(table).count()
+    assert found > 1_000
+    # Those before there is an index.
+    assert recognizer.live["visited"] < found + 2 * size + limits.INDEXED_CONFIGURATIONS**2
+    a, b = (np.flatnonzero(table["type"].to_numpy(zero_copy_only=False) == kind) for kind in "AB")
+    near = abs(values[a][:, None] - values[b]) < 3
+    assert found == (near & (a[:, None] < b) & (b - a[:, None] < 4_000)).sum()
+
+
 def test_which_register_is_looked_up():
     schema = cerflow.Schema(pa.schema({"type": pa.string(), "a": pa.int64(), "b": pa.float64()}))
 
@@ -170,8 +197,8 @@ def test_which_register_is_looked_up():
 
     assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.a = y.a")[-1] == layout.EQUAL
     assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.a = y.a AND x.b < y.b")[-1] == layout.EQUAL
-    assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.b < y.b")[-1] == layout.LEAST_FIRST
-    assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.b > y.b")[-1] == layout.GREATEST_FIRST
+    assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.b < y.b")[-1] == layout.ORDERED
+    assert kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.b > y.b")[-1] == layout.ORDERED
     assert set(kinds("SELECT * WHERE (A AS x ; B AS y) FILTER x.a != y.a")) == {layout.SCAN}
     assert set(kinds("SELECT * WHERE (A AS x ; B AS y) WITHIN 5 EVENTS")) == {layout.SCAN}
     assert set(kinds("SELECT * WHERE (A AS x : B AS y) FILTER x.a = y.a")) == {layout.SCAN}

@@ -158,12 +158,12 @@ class Deadlines:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
-    def add(self, events: EventArrays, times: Ints) -> None:
-        """Remember events that open deadlines, with their times."""
+    def add(self, events: EventArrays, times: Ints, at_rows: Ints) -> None:
+        """Remember events that open deadlines; they are ``at_rows``, whose ``times`` are given."""
         for k, queue in enumerate(self.queues):
             opening = np.flatnonzero(np.array([k in some for some in self._tables.opened], bool)[events.signature])
             if len(opening):
-                added = events.position[opening], times[opening], events.keys[opening].T
+                added = events.position[opening], times[at_rows[opening]], events.keys[opening].T
                 queue.added(len(opening))[:] = np.vstack(added)
         self._due = None
 

@@ -48,7 +48,7 @@ def take_with_ticks(
     def read(some: Ints, found: EventArrays, count: int) -> list[Part]:
         """Process some of the events, by number, with the ticks of the deadlines that ``count`` rows have shown."""
         at = at_rows[some]
-        deadlines.add(found, times[at])
+        deadlines.add(found, times, at)
         found, sources, shown = deadlines.woven_in(times[:count], found, at, moments)
         if not len(sources):
             return []
@@ -67,7 +67,7 @@ def take_with_ticks(
         parts.append(Part(apart.matches(numbered, first), machine.store.kept(), machine.tables.label_sets))
     if before < len(at_rows):
         after, at = some_events(events, slice(before, None)), at_rows[before:]
-        deadlines.add(after, times[at])
+        deadlines.add(after, times, at)
         parts += machine.advance(after, len(at), lambda n: refuse(int(at[n])))
     return parts
 

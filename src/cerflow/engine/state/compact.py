@@ -38,7 +38,7 @@ def widths(tables: TransducerTables) -> dict[str, int]:
         "heads": states + 1,
         "groups": states + 1 if tables.grouped else states,
         "slots": int(options[layout.O_SLOTS]),
-        "heaps": 1 + int(tables.arrays.indexes[:, layout.X_NUMBER].max(initial=-1)),
+        "trees": 1 + int(tables.arrays.indexes[:, layout.X_NUMBER].max(initial=-1)),
         "node words": layout.LIST_NODE_WORDS if options[layout.O_PICK] else layout.NODE_WORDS,
         "partition words": 2 + int(options[layout.O_KEY] + options[layout.O_FORGET]) + len(tables.arrays.checked),
         "label sets": len(tables.label_sets),

@@ -9,11 +9,12 @@ from cerflow.automata.model.transducer import Accumulation, Transducer, register
 from cerflow.base.operators import MIRRORED, Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine import layout, opcodes
+from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.tables.emitter import Emitter, Places
 from cerflow.engine.tables.instructions import OPERATORS, Instructions
 from cerflow.engine.tables.sums import limits_of
-from cerflow.language.condition import Arithmetic, Attribute, Comparison, Condition, Expression, Literal, Not
+from cerflow.language import condition as c
 from cerflow.language.node import Node
 from cerflow.logic.conditions.connectives import conjunction
 from cerflow.logic.conditions.guards import AllRows, InWindow, Stored, leaves
@@ -33,15 +34,15 @@ class AtomCompiler(Instructions):
             for k, r in enumerate(transducer.registers)
         )
 
-    def add(self, atom: Condition, places: Places) -> None:
+    def add(self, atom: c.Condition, places: Places) -> None:
         """Add the row of an atom, tested in a state whose registers begin at the slots ``places``."""
         match atom:
-            case InWindow(start, window) | Not(InWindow(start, window)) if self._is_scalar(start):
+            case InWindow(start, window) | c.Not(InWindow(start, window)) if self._is_scalar(start):
                 operator = layout.LT if isinstance(atom, InWindow) else layout.GE
                 slot = places[start.register] + start.field
                 self.rows.append([operator, layout.INT, self.bound_column(window), slot, 0, 0])
             case _:
-                simple = self._simple(atom, places) if isinstance(atom, Comparison) else None
+                simple = self._simple(atom, places) if isinstance(atom, c.Comparison) else None
                 self.rows.append(simple if simple is not None else self._program(atom, places))
 
     def implied(self, row: Sequence[int]) -> Iterator[list[int]]:
@@ -49,24 +50,28 @@ class AtomCompiler(Instructions):
         if row[layout.A_OPERATOR] != layout.PROGRAM:
             return
         for limit in limits_of(self.code[row[layout.A_LEFT] : row[layout.A_RIGHT]], self.constants):
-            column, constant = self.columns[limit.column].expression, Literal(limit.constant)
+            column, constant = self.columns[limit.column].expression, c.Literal(limit.constant)
             # Times find few: those that a window has not forgotten.
-            if not isinstance(column, Attribute) or column.name == self.schema.time or not self.kind(column).numeric:
+            if not isinstance(column, c.Attribute) or column.name == self.schema.time or not self.kind(column).numeric:
                 continue
             sides = (constant, column) if limit.constant_first else (column, constant)
             as_float = limit.opcode in (opcodes.ADD_F, opcodes.SUBTRACT_F)
             sign = "+" if limit.opcode in (opcodes.ADD_I, opcodes.ADD_F) else "-"
-            number = self.column(Arithmetic(sign, *sides), as_float=as_float)
+            value: c.Expression = c.Arithmetic(sign, *sides)
+            if not limit.safe:
+                beyond = c.Function("coalesce", (value, c.Literal(-MOST if limit.greatest else MOST)))
+                value = c.If(c.IsNull(column), c.Literal(None), beyond)
+            number = self.column(value, as_float=as_float)
             order = layout.FLOAT if as_float else layout.INT
             yield [layout.LE if limit.greatest else layout.GE, order, number, limit.slot, 0, 0]
 
-    def _is_scalar(self, expression: Expression) -> bool:
+    def _is_scalar(self, expression: c.Expression) -> bool:
         return (
             isinstance(expression, Stored)
             and self.transducer.registers[expression.register].keeps is not Accumulation.SET
         )
 
-    def _simple(self, atom: Comparison, places: Places) -> list[int] | None:
+    def _simple(self, atom: c.Comparison, places: Places) -> list[int] | None:
         operator, left, right = atom.operator, atom.left, atom.right
         if self._is_scalar(left) and not leaves(right):
             operator, left, right = MIRRORED[operator], right, left
@@ -83,7 +88,7 @@ class AtomCompiler(Instructions):
             self.ordered = True
         return [OPERATORS[operator], order, column, places[right.register] + right.field, 0, 0]
 
-    def _program(self, atom: Condition, places: Places) -> list[int]:
+    def _program(self, atom: c.Condition, places: Places) -> list[int]:
         start = len(self.code)
         first, sets = self._ranges([atom], places)
         Emitter(self, places, sets).write(atom)
@@ -102,7 +107,7 @@ class AtomCompiler(Instructions):
         return first, sets
 
     def _computed_once(
-        self, expression: Expression, places: Places, sets: Mapping[int, int], kind: ValueKind
+        self, expression: c.Expression, places: Places, sets: Mapping[int, int], kind: ValueKind
     ) -> tuple[int, int]:
         """The program of an expression that reads registers: its first and last instruction.
 
@@ -121,7 +126,7 @@ class AtomCompiler(Instructions):
         return self._computed[key]
 
     def product(
-        self, row: Sequence[Expression], where: Sequence[Condition], places: Places, kinds: Sequence[ValueKind]
+        self, row: Sequence[c.Expression], where: Sequence[c.Condition], places: Places, kinds: Sequence[ValueKind]
     ) -> tuple[list[int], list[list[int]]]:
         """A row to add to a collection for every choice of rows that it reads: the product, and its fields."""
         first, sets = self._ranges([*row, *where], places)
@@ -133,7 +138,7 @@ class AtomCompiler(Instructions):
         return [first, len(self.ranges), start, end], fields
 
     def field(
-        self, expression: Expression, places: Places, kind: ValueKind, sets: Mapping[int, int] = MappingProxyType({})
+        self, expression: c.Expression, places: Places, kind: ValueKind, sets: Mapping[int, int] = MappingProxyType({})
     ) -> list[int]:
         """The source of a value to be stored: source, index or first instruction, last instruction.
 

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 
 from cerflow.engine import layout
 
-_KINDS = {
-    layout.EQ: layout.EQUAL,
-    layout.GT: layout.LEAST_FIRST,
-    layout.GE: layout.LEAST_FIRST,
-    layout.LT: layout.GREATEST_FIRST,
-    layout.LE: layout.GREATEST_FIRST,
+#: Of the comparisons of an event column with a slot: whether the column is the least value, and the greatest.
+_BOUNDS = {
+    layout.EQ: (True, True),
+    layout.GT: (False, True),
+    layout.GE: (False, True),
+    layout.LT: (True, False),
+    layout.LE: (True, False),
 }
 
-#: How an atom finds configurations (kind, slot, whether it is a float), and the event column that it compares with.
+#: How atoms find configurations: by the kind, by which slot, whether that is a float.
 _Candidate = tuple[int, int, int]
+#: The event columns with the least and the greatest value, -1 for none.
+_Columns = tuple[int, int]
 
 
 class Indexes:
@@ -33,29 +36,34 @@ class Indexes:
         counts: list[Counter[_Candidate]] = [Counter() for _ in allowed]
         for candidates, source in zip(self._candidates, sources):
             if allowed[source]:
-                counts[source].update(candidates.keys())
+                # Two bounds find less than one.
+                counts[source].update({found: 2 + (min(columns) >= 0) for found, columns in candidates.items()})
         self._chosen = [_best(count) for count in counts]
 
     def rows(self) -> list[list[int]]:
         """The rows of `TableArrays.indexes`."""
-        heaps = 0
+        trees = 0
         rows = []
         for candidate in self._chosen:
             if candidate is None:
                 rows.append([layout.SCAN, 0, 0, -1])
                 continue
-            ordered = candidate[0] != layout.EQUAL
-            rows.append([*candidate, heaps if ordered else -1])
-            heaps += ordered
+            ordered = candidate[0] == layout.ORDERED
+            rows.append([*candidate, trees if ordered else -1])
+            trees += ordered
         return rows
 
-    def column(self, state: int, moves: Sequence[int]) -> int:
-        """The event column that finds all configurations in the sources of these moves, or -1."""
+    def columns(self, state: int, moves: Sequence[int]) -> _Columns:
+        """The event columns with the least and greatest values by which these moves may fire in their source, or -1."""
         candidate = self._chosen[state]
         if candidate is None or not moves:
-            return -1
-        columns = {self._candidates[move].get(candidate, -1) for move in moves}
-        return columns.pop() if len(columns) == 1 else -1
+            return -1, -1
+        least, greatest = zip(*(self._candidates[move].get(candidate, (-1, -1)) for move in moves))
+        return _same(least), _same(greatest)
+
+
+def _same(columns: Sequence[int]) -> int:
+    return columns[0] if len({*columns}) == 1 else -1
 
 
 def _best(count: Counter[_Candidate]) -> _Candidate | None:
@@ -63,11 +71,16 @@ def _best(count: Counter[_Candidate]) -> _Candidate | None:
     return max(count, key=lambda candidate: (count[candidate], candidate[0] == layout.EQUAL), default=None)
 
 
-def _candidates(rows: Sequence[Sequence[int]]) -> Mapping[_Candidate, int]:
-    found: dict[_Candidate, int] = {}
+def _candidates(rows: Sequence[Sequence[int]]) -> Mapping[_Candidate, _Columns]:
+    found: dict[_Candidate, _Columns] = {}
     for row in rows:
         operator, kind = row[layout.A_OPERATOR], row[layout.A_KIND]
-        if operator in _KINDS and kind != layout.RANK:
-            candidate = (_KINDS[operator], row[layout.A_RIGHT], int(kind == layout.FLOAT))
-            found.setdefault(candidate, row[layout.A_LEFT])
+        if operator in _BOUNDS and kind != layout.RANK:
+            equal = layout.EQUAL if operator == layout.EQ else layout.ORDERED
+            candidate = (equal, row[layout.A_RIGHT], int(kind == layout.FLOAT))
+            before = found.get(candidate, (-1, -1))
+            least, greatest = (
+                row[layout.A_LEFT] if bound and old < 0 else old for bound, old in zip(_BOUNDS[operator], before)
+            )
+            found[candidate] = least, greatest
     return found

@@ -26,7 +26,8 @@ _DIFFERENCES = {opcode: added for added, opcode in _SUMS.items()}
 class Limit(NamedTuple):
     """A value that the register in ``slot`` must reach (``greatest``), or not exceed.
 
-    It is ``column`` of an event and a constant, combined by an opcode in this or the other order.
+    It is ``column`` of an event and a constant, combined by an opcode in this or the other order. If it is not
+    ``safe``, it is null where integers leave their range, though all registers meet it then.
     """
 
     slot: int
@@ -35,6 +36,7 @@ class Limit(NamedTuple):
     constant: int | float
     opcode: int
     constant_first: bool
+    safe: bool
 
 
 def limits_of(code: Sequence[Sequence[int]], constants: Sequence[int]) -> list[Limit]:
@@ -83,8 +85,7 @@ def _of_comparison(tree: tuple[Any, ...], operator: int, constant: int | float) 
         beyond = constant
         if isinstance(constant, float) and operator not in (LT, GT):
             beyond = math.nextafter(constant, -math.inf if more else math.inf)
-        # Integers that leave their range must not hide a limit that all registers meet.
-        harmless = not isinstance(beyond, int) or beyond == 0 or (beyond > 0) == more
-        if harmless and math.isfinite(beyond):
+        safe = not isinstance(beyond, int) or beyond == 0 or (beyond > 0) == more
+        if math.isfinite(beyond):
             combined = opposite[tree[0]] if added or slot_first else tree[0]
-            yield Limit(slot, more if added or slot_first else not more, column, beyond, combined, added)
+            yield Limit(slot, more if added or slot_first else not more, column, beyond, combined, added, safe)

@@ -265,7 +265,7 @@ class TransducerTables:
             checked=np.array(checked, np.int32),
             local=_table(local, 2),
             signature_start=np.zeros(1, np.int32),
-            signature_rows=_table([], 6),
+            signature_rows=_table([], 7),
             signature_transitions=np.zeros(0, np.int32),
             signature_state=np.zeros((0, states), np.int32),
             options=options,
@@ -335,13 +335,13 @@ class TransducerTables:
                     leaves, fired = layout.LEAVES_FIRED, passing
                 order.extend(fired)
                 states[k, q] = first_row + len(rows)
-                column = -1 if leaves == layout.LEAVES else self._indexes.column(q, fired)
+                columns = (-1, -1) if leaves == layout.LEAVES else self._indexes.columns(q, fired)
                 enough = self.hasty and q not in left and all(self.moves.rows[m].target < 0 for m in fired)
-                rows.append([q, begin, begin + len(fired), leaves, column, int(enough)])
+                rows.append([q, begin, begin + len(fired), leaves, *columns, int(enough)])
             starts.append(first_row + len(rows))
         return tables._replace(
             signature_start=np.append(tables.signature_start, np.array(starts, np.int32)),
-            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 6)]),
+            signature_rows=np.concatenate([tables.signature_rows, _table(rows, 7)]),
             signature_transitions=np.append(tables.signature_transitions, np.array(order, np.int32)),
             signature_state=np.concatenate([tables.signature_state, states]),
         )

@@ -1,8 +1,8 @@
 """Indexes: the configurations of a state that may satisfy a condition on one of its registers.
 
 If all transitions that an event may fire in a state test whether the register equals an attribute, candidates are found
-by hash. If they test whether it is less (or greater), candidates are found in a skew heap (Sleator and Tarjan 1986),
-from the top: below a register that is too great, all are too great. Both exist only for states with many
+by hash. If they test whether it is less or greater, or both, candidates are found in a treap (Seidel and Aragon 1996),
+a search tree by the register and a heap by a hash of the configuration's number. Both exist only for states with many
 configurations, and only select candidates: conditions are evaluated as usual.
 """
 
@@ -14,31 +14,28 @@ import numpy as np
 
 from cerflow.engine import layout
 from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
-from cerflow.engine.kernels.base.parts import part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of
 from cerflow.engine.kernels.state.collections import sort_rows
 
-#: In C_HIGHER: at the top of the heap; not in the heap, as comparisons with null never hold.
+#: In C_HIGHER: at the top of the tree; not in the tree, as comparisons with null never hold.
 _TOP, _ABSENT = -1, -2
 
 
 @part
 def key_of(value, q, tables):
-    """The key of a ``value`` in the index of a state: equal for equal values, ordered in heaps, or `NULL`.
+    """The key of a ``value`` in the index of a state: equal for equal values, ordered in trees, or `NULL`.
 
     Both are int64; floats are given by their bits.
     """
-    kind = tables.indexes[q, layout.X_KIND]
     if tables.indexes[q, layout.X_FLOAT] == 1:
         x = as_float(value)
         if math.isnan(x):
             return np.int64(layout.NULL)
         # Both zeros have one key; negative floats descend by their bits.
         value = bits_of(x + 0.0)
-        if kind != layout.EQUAL:
+        if tables.indexes[q, layout.X_KIND] != layout.EQUAL:
             value ^= (value >> 63) & 0x7FFFFFFFFFFFFFFF
-    if kind == layout.GREATEST_FIRST and value != layout.NULL:
-        return ~value
     return value
 
 
@@ -60,12 +57,7 @@ def enter_index(c, q, state, tables):
     elif key == layout.NULL:
         config[c, layout.C_HIGHER] = _ABSENT
     else:
-        config[c, layout.C_LEFT] = -1
-        config[c, layout.C_RIGHT] = -1
-        number = tables.indexes[q, layout.X_NUMBER]
-        top = _meld(np.int64(state.tops[p, number]), c, config, state.config_long)
-        config[top, layout.C_HIGHER] = _TOP
-        state.tops[p, number] = top
+        _insert(c, p, tables.indexes[q, layout.X_NUMBER], state)
 
 
 @part
@@ -82,7 +74,7 @@ def leave_index(c, q, state, tables):
         if after >= 0:
             config[after, layout.C_LEFT] = before
     elif config[c, layout.C_HIGHER] != _ABSENT:
-        _replace(c, q, state, tables)
+        _remove(c, config[c, layout.C_PARTITION], tables.indexes[q, layout.X_NUMBER], state)
 
 
 @part
@@ -106,39 +98,34 @@ def index_state(q, state, tables):
 
 
 @part
-def find_candidates(p, q, key, state, tables, found):
-    """Write the configurations of a partition and a state whose register may fit ``key``: (age, number), latest first.
+def find_candidates(p, q, k, least, greatest, events, state, tables, found):
+    """Write the configurations of a partition and a state whose register may fit event ``k``, as (age, number).
 
-    Returns how many there are, or -1 if ``found`` is too short. Their order is that of the list of the state.
+    They must lie between its columns ``least`` and ``greatest`` (-1: no bound), which are one if equality is asked for.
+    Returns how many there are, the latest first, or -1 if ``found`` is too short. Their order is that of the list of
+    the state.
     """
-    config, n = state.config, 0
-    if key == layout.NULL:
+    config, config_long, n = state.config, state.config_long, 0
+    low, high = np.int64(layout.NULL + 1), np.int64(2**63 - 1)
+    if least >= 0:
+        low = key_of(events.columns[k, least], q, tables)
+    if greatest >= 0:
+        high = key_of(events.columns[k, greatest], q, tables)
+    if low == layout.NULL or high == layout.NULL:
         return 0
-    if tables.indexes[q, layout.X_KIND] == layout.EQUAL:
-        c = np.int64(state.index_table[_bucket(p, q, key, state)])
-        while c >= 0:
-            if state.config_long[c, layout.L_KEY] == key and (
-                config[c, layout.C_PARTITION] == p and config[c, layout.C_GROUP] == q
-            ):
-                if n == found.shape[0]:
-                    return -1
-                found[n, 0], found[n, 1] = state.config_long[c, layout.L_BORN], c
-                n += 1
-            c = np.int64(config[c, layout.C_RIGHT])
+    equal = tables.indexes[q, layout.X_KIND] == layout.EQUAL
+    if equal:
+        c = np.int64(state.index_table[_bucket(p, q, low, state)])
     else:
-        c, at = np.int64(state.tops[p, tables.indexes[q, layout.X_NUMBER]]), 0
-        if c >= 0 and state.config_long[c, layout.L_KEY] <= key:
-            found[0, 0], found[0, 1] = state.config_long[c, layout.L_BORN], c
-            n = 1
-        while at < n:
-            if n + 2 > found.shape[0]:
+        c = _first_from(low, np.int64(state.tops[p, tables.indexes[q, layout.X_NUMBER]]), config, config_long)
+    while c >= 0 and (equal or config_long[c, layout.L_KEY] <= high):
+        own = config[c, layout.C_PARTITION] == p and config[c, layout.C_GROUP] == q
+        if not equal or (own and config_long[c, layout.L_KEY] == low):
+            if n == found.shape[0]:
                 return -1
-            for side in (layout.C_LEFT, layout.C_RIGHT):
-                c = np.int64(config[found[at, 1], side])
-                if c >= 0 and state.config_long[c, layout.L_KEY] <= key:
-                    found[n, 0], found[n, 1] = state.config_long[c, layout.L_BORN], c
-                    n += 1
-            at += 1
+            found[n, 0], found[n, 1] = config_long[c, layout.L_BORN], c
+            n += 1
+        c = np.int64(config[c, layout.C_RIGHT]) if equal else _next(c, config)
     sort_rows(found, 0, n, 0, True)
     return n
 
@@ -155,46 +142,90 @@ def _bucket(p, q, key, state):
     return h & (state.index_table.shape[0] - 1)
 
 
-# -- heaps ------------------------------------------------------------------------------------------------------------
+# -- trees ------------------------------------------------------------------------------------------------------------
 
 
-@part
-def _meld(a, b, config, config_long):
-    """Merge two heaps (-1: empty); returns the top, of which only C_HIGHER is left to set."""
-    top = np.int64(-1)
-    last = np.int64(-1)
-    while a >= 0 and b >= 0:
-        if config_long[b, layout.L_KEY] < config_long[a, layout.L_KEY]:
-            a, b = b, a
-        if last >= 0:
-            config[last, layout.C_LEFT] = a
-            config[a, layout.C_HIGHER] = last
+@inlined
+def _priority(c):
+    """A hash by which one configuration is above another."""
+    return (c * 0x9E3779B1) & 0xFFFFFFFF
+
+
+@inlined
+def _first_from(low, top, config, config_long):
+    """The first configuration of a tree with a key of at least ``low``, or -1."""
+    found = np.int64(-1)
+    while top >= 0:
+        if config_long[top, layout.L_KEY] >= low:
+            found, top = top, np.int64(config[top, layout.C_LEFT])
         else:
-            top = a
-        last = a
-        rest = np.int64(config[a, layout.C_RIGHT])
-        config[a, layout.C_RIGHT] = config[a, layout.C_LEFT]
-        a = rest
-    rest = a if a >= 0 else b
-    if last < 0:
-        return rest
-    config[last, layout.C_LEFT] = rest
-    if rest >= 0:
-        config[rest, layout.C_HIGHER] = last
-    return top
+            top = np.int64(config[top, layout.C_RIGHT])
+    return found
+
+
+@inlined
+def _next(c, config):
+    """The configuration after another one in the order of a tree, or -1."""
+    after = np.int64(config[c, layout.C_RIGHT])
+    if after >= 0:
+        while config[after, layout.C_LEFT] >= 0:
+            after = np.int64(config[after, layout.C_LEFT])
+        return after
+    after = np.int64(config[c, layout.C_HIGHER])
+    while after >= 0 and config[after, layout.C_RIGHT] == c:
+        c, after = after, np.int64(config[after, layout.C_HIGHER])
+    return max(after, np.int64(-1))
+
+
+@inlined
+def _put(c, above, side, p, number, state):
+    """Put a configuration (-1: none) below another one, or at the top of a tree if that is `_TOP`."""
+    if above >= 0:
+        state.config[above, side] = c
+    else:
+        state.tops[p, number] = c
+    if c >= 0:
+        state.config[c, layout.C_HIGHER] = above
 
 
 @part
-def _replace(c, q, state, tables):
-    """Replace ``c`` by the heap below it."""
+def _insert(c, p, number, state):
+    """Insert a configuration into a tree of a partition."""
+    config, keys, key = state.config, state.config_long, state.config_long[c, layout.L_KEY]
+    t, above, side = np.int64(state.tops[p, number]), np.int64(_TOP), layout.C_LEFT
+    while t >= 0 and _priority(t) >= _priority(c):
+        above, side = t, layout.C_LEFT if key < keys[t, layout.L_KEY] else layout.C_RIGHT
+        t = np.int64(config[t, side])
+    _put(c, above, side, p, number, state)
+    # What was there is divided by the key.
+    left, right, of_left, of_right = c, c, layout.C_LEFT, layout.C_RIGHT
+    while t >= 0:
+        if keys[t, layout.L_KEY] <= key:
+            _put(t, left, of_left, p, number, state)
+            left, of_left = t, layout.C_RIGHT
+            t = np.int64(config[t, layout.C_RIGHT])
+        else:
+            _put(t, right, of_right, p, number, state)
+            right, of_right = t, layout.C_LEFT
+            t = np.int64(config[t, layout.C_LEFT])
+    config[left, of_left] = config[right, of_right] = -1
+
+
+@part
+def _remove(c, p, number, state):
+    """Take a configuration out of a tree of a partition."""
     config = state.config
-    higher = np.int64(config[c, layout.C_HIGHER])
-    other = _meld(np.int64(config[c, layout.C_LEFT]), np.int64(config[c, layout.C_RIGHT]), config, state.config_long)
-    if other >= 0:
-        config[other, layout.C_HIGHER] = higher
-    if higher < 0:
-        state.tops[config[c, layout.C_PARTITION], tables.indexes[q, layout.X_NUMBER]] = other
-    elif config[higher, layout.C_LEFT] == c:
-        config[higher, layout.C_LEFT] = other
-    else:
-        config[higher, layout.C_RIGHT] = other
+    a, b = np.int64(config[c, layout.C_LEFT]), np.int64(config[c, layout.C_RIGHT])
+    above, side = np.int64(config[c, layout.C_HIGHER]), layout.C_LEFT
+    if above >= 0 and config[above, layout.C_RIGHT] == c:
+        side = layout.C_RIGHT
+    while a >= 0 and b >= 0:
+        if _priority(a) >= _priority(b):
+            _put(a, above, side, p, number, state)
+            above, side = a, layout.C_RIGHT
+            a = np.int64(config[a, layout.C_RIGHT])
+        else:
+            _put(b, above, side, p, number, state)
+            above, side = b, layout.C_LEFT
+            b = np.int64(config[b, layout.C_LEFT])
+    _put(a if a >= 0 else b, above, side, p, number, state)

@@ -12,7 +12,7 @@ from cerflow.engine import layout
 from cerflow.engine.kernels.base import shared_arrays as shared
 from cerflow.engine.kernels.base.parts import inlined, kernel
 from cerflow.engine.kernels.base.shared_arrays import call, pointer_to, too_much_work
-from cerflow.engine.kernels.state.index import find_candidates, index_state, key_of
+from cerflow.engine.kernels.state.index import find_candidates, index_state
 from cerflow.engine.kernels.state.partitions import add_partition, drop_partition, find_partition, foresee
 from cerflow.engine.kernels.state.pool import clear_partition, expired, unlink
 from cerflow.engine.kernels.step.grow import detect, grow
@@ -206,9 +206,12 @@ def _gather(k, p, place, bound, address, events, tables, state, scratch):
         # With an index: the number of candidates, and the next one.
         candidates, next_one = -1, 0
         if p >= 0 and (group < states or grouped):
-            if row < last_row and tables.signature_rows[row, layout.ROW_KEY] >= 0 and state.indexing[group] == 1:
-                key = key_of(events.columns[k, tables.signature_rows[row, layout.ROW_KEY]], group, tables)
-                candidates = find_candidates(p, group, key, state, tables, scratch.candidates)
+            least = greatest = np.int32(-1)
+            if row < last_row and state.indexing[group] == 1:
+                least = tables.signature_rows[row, layout.ROW_LEAST]
+                greatest = tables.signature_rows[row, layout.ROW_GREATEST]
+            if max(least, greatest) >= 0:
+                candidates = find_candidates(p, group, k, least, greatest, events, state, tables, scratch.candidates)
                 if candidates == -1:
                     return -1, 0, 0, False
                 c = _candidate(0, candidates, scratch)

@@ -159,7 +159,7 @@ class _LeadsBuilder:
         for operator, kind, column, slot, *_ in rows_of_move(self.tables, move.number, engine_layout.T_ATOM):
             if operator == engine_layout.PROGRAM:
                 for limit in limits_of(arrays.code[column:slot].tolist(), arrays.constants.tolist()):
-                    if self._is_read(limit.column):
+                    if limit.safe and self._is_read(limit.column):
                         yield _Check(Cell(source, limit.slot, limit.greatest), self._combined(limit), True)
             elif kind != engine_layout.RANK and self._is_read(column):
                 for greatest, inclusive in _SIDES.get(operator, ()):
