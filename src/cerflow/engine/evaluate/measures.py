@@ -33,13 +33,6 @@ def duration_in_units(window: DurationWindow, schema: Schema, unit: str) -> Frac
     return window.microseconds / of
 
 
-def units_of_time(schema: Schema, unit: str) -> int:
-    """The number of units of measured times in a 1 of the time column, which does not hold dates."""
-    assert schema.time is not None
-    own = schema.columns.field(schema.time).type
-    return ticks(own, unit) if pa.types.is_timestamp(own) else 1
-
-
 def window_size(window: Window, schema: Schema, unit: str) -> Fraction:
     """The size of a window in what it measures; see `duration_in_units` for the units of time."""
     if isinstance(window, DurationWindow):
@@ -138,11 +131,12 @@ class Duration:
         self._size = duration_in_units(window, schema, unit)
         #: Whether times are floats; elsewhere the size is this ``whole`` number of units.
         self.floats, self.whole = schema.kind(schema.time) is ValueKind.FLOAT, ceil(self._size)
-        self._step = 1
+        #: The units of times in a 1 of the time column.
+        self.step = 1
         if schema.kind(schema.time) is ValueKind.TIMESTAMP:
-            self._step = ticks(pa.date32() if pa.types.is_date(target) else target, unit)
+            self.step = ticks(pa.date32() if pa.types.is_date(target) else target, unit)
         # A deadline beyond the range of the column moves to its end.
-        self._end = MOST // self._step * self._step
+        self._end = MOST // self.step * self.step
         if pa.types.is_integer(target):
             self._end = min(MOST, int(np.iinfo(target.to_pandas_dtype()).max))
 
@@ -161,7 +155,7 @@ class Duration:
         if self.whole > MOST:
             return np.full(begins.shape, self._end)
         found = np.minimum(begins, self._end - self.whole) + self.whole
-        return found if self._step == 1 else -(-found // self._step) * self._step
+        return found if self.step == 1 else -(-found // self.step) * self.step
 
 
 def column_times(times: Ints, schema: Schema, unit: str) -> pa.Array:

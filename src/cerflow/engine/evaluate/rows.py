@@ -105,11 +105,6 @@ class BatchRows:
             return self
         return _SomeRows(self, indices)
 
-    def first(self, count: int) -> BatchRows:
-        """The first rows."""
-        numbers = None if self._numbers is None else self._numbers[:count]
-        return BatchRows(self.batch.slice(0, count), self.schema, self._positions[:count], self.unit, numbers)
-
     def time(self) -> Vector:
         """The time of each event, without a time column its position."""
         return Vector(ValueKind.INTEGER, self.numbers) if self.schema.time is None else self.attribute(self.schema.time)

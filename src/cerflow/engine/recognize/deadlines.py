@@ -19,7 +19,7 @@ from cerflow.automata.model.clock import PAUSE, TICK
 from cerflow.base.array_types import IntRows, Ints, Mask
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
-from cerflow.engine.evaluate.measures import Duration, column_times, event_times, units_of_time
+from cerflow.engine.evaluate.measures import Duration, column_times, event_times
 from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
@@ -122,6 +122,8 @@ class Deadlines:
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
         self._things: tuple[list[bool], list[int]] = ([], [])
         self._durations = [*map(self._duration, tables.deadlines)]
+        #: The units of measures in a 1 of the time column.
+        self.step = self._durations[0].step if self._durations else 1
         #: The event columns that measure time, each with its window where it has the bound of that.
         self.measured = [
             (k, self._duration(column.window) if column.bound else None)
@@ -239,11 +241,6 @@ class Deadlines:
         sizes = [d.whole for d in (*self._durations, *(d for _, d in self.measured)) if d is not None]
         return max(sizes, default=0) <= MOST and not tables.reached and not len(tables.arrays.checked)
 
-    @cached_property
-    def units(self) -> int:
-        """The units of measures in one unit of the time column."""
-        return units_of_time(self._schema, self._unit)
-
     def open(self, signature: int, position: int, now: int, words: tuple[int, ...]) -> None:
         """Remember a single event and its measure if it opens deadlines."""
         for k in self._tables.opened[signature]:
@@ -275,7 +272,7 @@ class Deadlines:
             count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
             for position, measure, *key in queue.take(count).T.tolist():
                 words = tuple(key)
-                found.setdefault(words, {}).setdefault(-(-(measure + size) // self.units), position)
+                found.setdefault(words, {}).setdefault(-(-(measure + size) // duration.step), position)
                 last[words] = max(last.get(words, 0), position)
         self._due = None
         return [(words, dict(sorted(found[words].items()))) for words in sorted(found, key=lambda words: last[words])]

@@ -53,7 +53,7 @@ class SingleEvents:
             or program.filled.window
             or any(e is None or kind_of_expression(e, plan.schema) not in _WORDS for e in filled)
         )
-
+        #: The arrays of the scan, and those for ticks, which are the same but for what the scan leaves out.
         self._events: EventArrays | None = None
         self._ticks: EventArrays
 
@@ -99,7 +99,7 @@ class SingleEvents:
         assert self._schema.time is not None
         assert self._deadlines is not None
         time: int = values[self._schema.time]
-        return time * self._deadlines.units
+        return time * self._deadlines.step
 
     def time(self, values: Mapping[str, Any]) -> pa.Array:
         """The time of an event, as an array of the type of the time column."""
@@ -114,7 +114,7 @@ class SingleEvents:
             # Without windows these values are those of all events.
             known = found.measure.flags.writeable
             self._events, self._ticks = found, found if known else found._replace(measure=np.full(1, NOT_BEGUN))
-        events, now = self._ticks, time * self._deadlines.units
+        events, now = self._ticks, time * self._deadlines.step
         events.signature[0], events.position[0], events.measure[0] = signature, position, NOT_BEGUN
         if events.bound.flags.writeable:
             events.bound[0] = NO_BOUND
