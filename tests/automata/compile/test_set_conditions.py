@@ -13,6 +13,7 @@ from cerflow.automata.model.transducer import Accumulation
 from cerflow.automata.optimise.ambiguity import ambiguous
 from cerflow.base.events import Stream
 from cerflow.language.parser import parse_formula
+from cerflow.language.printer import show
 from cerflow.theory.semantics.formulas import Denotation
 from support.golden import rows
 from support.runners import examples
@@ -95,6 +96,24 @@ def test_counts_stop_where_nobody_asks_for_more(condition, most):
     transducer = compiled(f"A+ AS x FILTER {condition} OR increasing(x.v)")
     written = [repr(w.row[0]) for t in transducer.transitions for w in t.writes]
     assert any(f"< {most} THEN r" in row for row in written)
+
+
+@pytest.mark.parametrize(
+    ("condition", "most"),
+    [
+        ("count(x) = 4", "1 <= 3"),
+        ("count(x) <= 4.5", "1 <= 3"),
+        ("5 > count(x)", "1 <= 3"),
+        ("count(x) BETWEEN 2 AND 4", "1 <= 3"),
+        ("count(x.v) < 5", "known(v) <= 4"),
+    ],
+)
+@pytest.mark.parametrize("formula", ["A+ AS x", "(A AS x) :+", "(A AS x ; B)+ ; A AS x"])
+def test_runs_do_not_go_on_with_a_count_that_is_too_great(formula, condition, most):
+    transducer = compiled(f"({formula}) FILTER {condition} AND sum(x.v) > 0")
+    ahead = [show(atom) for t in transducer.transitions if t.target not in transducer.final for atom in t.atoms]
+    assert ahead
+    assert all(atom.endswith(most) for atom in ahead)
 
 
 def test_counts_that_are_compared_with_others_go_on():

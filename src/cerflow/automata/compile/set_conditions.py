@@ -16,6 +16,7 @@ from cerflow.automata.compile.aggregates import accumulator, alone
 from cerflow.automata.compile.conditions import Relating, own_labels
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
+from cerflow.base.graphs import grouped
 from cerflow.base.operators import NEGATED, ORDERS, Operator
 from cerflow.language import condition as c
 from cerflow.language.node import walk
@@ -45,7 +46,7 @@ def apply_set_atoms(
     stand for every choice of one event each, as in `cerflow.automata.compile.conditions`; registers keep the values of
     their events.
     """
-    ends = _Ends(atoms, many, scope, registers)
+    ends = _Ends(atoms, many, scope, registers, operand)
     going_on = {t.source for t in operand.transitions}
 
     def step(memory: _Memory | None, t: Transition) -> Iterator[tuple[_Memory | None, Transition]]:
@@ -54,7 +55,7 @@ def apply_set_atoms(
         seen, truths = memory
         given = t.labels & ends.labels
         for after, checks in ends.outcomes(given, seen, truths):
-            ahead = ends.ahead(given, seen) if t.target in going_on else None
+            ahead = ends.ahead(given, seen, t.target) if t.target in going_on else None
             if ahead is not None:
                 yield (seen | given, after), t.guarded([*checks, *ahead]).writing(*ends.writes(given, seen, after))
             last = ends.checks(given, seen, after) if t.target in operand.final else None
@@ -68,12 +69,22 @@ def apply_set_atoms(
 class _AggregateRegister:
     """An aggregate, and the register for its row."""
 
-    def __init__(self, gathered: guards.LabelAggregate, atoms: Sequence[c.Condition], registers: RegisterFile) -> None:
+    def __init__(
+        self,
+        gathered: guards.LabelAggregate,
+        atoms: Sequence[c.Condition],
+        registers: RegisterFile,
+        operand: Fragment,
+    ) -> None:
         self.node = gathered
         self.labels = (gathered.label,)
         counts = gathered.name == "count"
         #: What it is at most where a run goes on, None if that is not known: counts never fall.
         self._limit = _limit(gathered, atoms) if counts else None
+        #: How many more events are counted at least from each state on.
+        self._more = [0] * operand.states
+        if self._limit is not None and alone("count", gathered.argument) == c.Literal(1):
+            self._more = _still_given(operand, gathered.label)
         self._kept = accumulator(gathered, _most(gathered, atoms) if self._limit is None else None)
         self._register = registers.value(len(self._kept.start), registers.describe(gathered))
         self._former = tuple(guards.Stored(self._register, k) for k in range(len(self._kept.start)))
@@ -86,12 +97,13 @@ class _AggregateRegister:
             return alone(self.node.name, self.node.value)
         return self._kept.finish(self._former if given.isdisjoint(self.labels) else self._kept.step(self._former))
 
-    def ahead(self, given: _Labels, seen: _Labels) -> c.Condition | None:
-        """What must hold so that the run may still end after an event with these labels."""
-        one = seen.isdisjoint(self.labels) and self._limit != 0
-        if self._limit is None or one or given.isdisjoint(self.labels):
+    def ahead(self, given: _Labels, seen: _Labels, state: int) -> c.Condition | None:
+        """What must hold so that the run may still end after an event with these labels that leads to a state."""
+        if self._limit is None or given.isdisjoint(self.labels):
             return None
-        return c.Comparison(Operator.LE, self.value(given, seen), c.Literal(self._limit))
+        most = self._limit - self._more[state]
+        one = seen.isdisjoint(self.labels) and most > 0
+        return None if one else c.Comparison(Operator.LE, self.value(given, seen), c.Literal(most))
 
     def write(self, given: _Labels, seen: _Labels) -> Write | None:
         """The write at an event with these labels."""
@@ -99,6 +111,20 @@ class _AggregateRegister:
         if given.isdisjoint(self.labels) or row == self._former:
             return None
         return Write(self._register, row, fresh=True)
+
+
+def _still_given(operand: Fragment, label: str) -> list[int]:
+    """How many more events at least are given a label from each state on until a run ends."""
+    before = grouped(operand.states, ((t.target, (t.source, int(label in t.labels))) for t in operand.transitions))
+    found = [0 if state in operand.final else _MANY for state in range(operand.states)]
+    changed = [*operand.final]
+    while changed:
+        target = changed.pop()
+        for source, given in before[target]:
+            if found[target] + given < found[source]:
+                found[source] = found[target] + given
+                changed.append(source)
+    return found
 
 
 def _limit(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
@@ -202,11 +228,13 @@ class _SetRegister:
 class _Ends:
     """The values that atoms need from the events of a run, and the checks where it ends."""
 
-    def __init__(self, atoms: Sequence[c.Condition], many: _Labels, scope: int, registers: RegisterFile) -> None:
+    def __init__(
+        self, atoms: Sequence[c.Condition], many: _Labels, scope: int, registers: RegisterFile, operand: Fragment
+    ) -> None:
         nodes = dict.fromkeys(n for atom in atoms for n in walk(atom))
         gathered = [n for n in nodes if isinstance(n, guards.LabelAggregate)]
         self._atoms = [Relating(atom, own_labels(atom, scope), scope, many, registers) for atom in atoms]
-        collected = [_AggregateRegister(g, atoms, registers) for g in gathered if g.name not in ORDERS]
+        collected = [_AggregateRegister(g, atoms, registers, operand) for g in gathered if g.name not in ORDERS]
         self.tests = [_OrderRegister(g, atoms, registers) for g in gathered if g.name in ORDERS]
         sets = [_SetRegister(n, registers) for n in nodes if isinstance(n, guards.Asked)]
         self._kept: list[_AggregateRegister | _SetRegister] = [*collected, *sets]
@@ -230,9 +258,9 @@ class _Ends:
             if truth is not False and not given.isdisjoint(test.labels):
                 yield Write(test.register, (test.node.argument,), fresh=True)
 
-    def ahead(self, given: _Labels, seen: _Labels) -> list[c.Condition] | None:
-        """The conditions under which a run may go on after an event; None if it cannot."""
-        found = (k.ahead(given, seen) for k in self._kept if isinstance(k, _AggregateRegister))
+    def ahead(self, given: _Labels, seen: _Labels, state: int) -> list[c.Condition] | None:
+        """The conditions under which a run may go on to a state after an event; None if it cannot."""
+        found = (k.ahead(given, seen, state) for k in self._kept if isinstance(k, _AggregateRegister))
         return _unsettled(condition for condition in found if condition is not None)
 
     def checks(self, given: _Labels, seen: _Labels, truths: _Truths) -> list[c.Condition] | None:
