@@ -11,7 +11,7 @@ from cerflow.automata.compile.deadlines import waits_for_ticks
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.compile.selection import next_of_each_start, with_few_tests
 from cerflow.automata.model.clock import has_ticks
-from cerflow.automata.model.transducer import Accumulation, Transducer
+from cerflow.automata.model.transducer import Accumulation, Transducer, registers_read
 from cerflow.automata.optimise.ambiguity import ambiguous, enlarged
 from cerflow.automata.optimise.detection import for_detection
 from cerflow.automata.optimise.output_determinization import determinized_on_outputs
@@ -126,9 +126,7 @@ def transducer_of(select: Select) -> Transducer:
         return with_few_tests(transducer)
     if divided.strategy in _STRATEGIES and not has_ticks(transducer):
         with suppress(UnsupportedQueryError):
-            # Without gaps there are few runs.
-            few = len(transducer.transitions) <= limits.CHOOSING_TRANSITIONS and not is_gapless(divided.formula)
-            if transducer.window is None and few and not divided.by:
+            if transducer.window is None and not divided.by and _chooses_well(divided, transducer):
                 chosen = _compiled(_with_strategy_inside(divided), select)
                 return replace(chosen, one_support=True) if _keeps_little(chosen) else transducer
             if divided.strategy is f.Strategy.NEXT and transducer.window is not None:
@@ -148,6 +146,16 @@ def _compiled(divided: Select, select: Select) -> Transducer:
         choice=divided.strategy if divided.strategy is f.Strategy.MAX or divided.by else None,
         by=compared_labels(select),
     )
+
+
+def _chooses_well(divided: Select, transducer: Transducer) -> bool:
+    """Whether an automaton that chooses follows few runs, where the engine might compare ever more."""
+    if len(transducer.transitions) > limits.CHOOSING_TRANSITIONS or is_gapless(divided.formula):
+        return False
+    # Runs that end with an event differ by what they have gathered, unless they keep values of single events.
+    gathers = any(r.keeps is not Accumulation.VALUE for r in transducer.registers)
+    gathers |= any(registers_read(write.row) for t in transducer.transitions for write in t.writes)
+    return not gathers and (divided.strategy is f.Strategy.NEXT or len(transducer.registers) > 0)
 
 
 def _keeps_little(transducer: Transducer) -> bool:
