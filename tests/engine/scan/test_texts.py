@@ -54,8 +54,8 @@ def test_rows_that_are_left_out_change_no_match(data):
     text, found = _query(generator), []
     with pytest.MonkeyPatch.context() as patch:
         # The middle of a batch tells whether narrowing pays.
-        patch.setattr("cerflow.engine.scan.scan._LARGE", generator.choice([32, 1 << 16]))
-        patch.setattr("cerflow.engine.scan.scan._TRIED", 16)
+        patch.setattr("cerflow.engine.scan.narrowing._LARGE", generator.choice([32, 1 << 16]))
+        patch.setattr("cerflow.engine.scan.narrowing._TRIED", 16)
         # All in one batch, in which no text is known before.
         for least in (1 << 30, 1):
             patch.setattr(limits, "NARROWED_ROWS", least)

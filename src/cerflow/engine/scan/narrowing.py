@@ -19,6 +19,63 @@ from cerflow.engine.scan.room import ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.
 _COPIED = 1 << 12
+#: Narrowing pays if it keeps one row in `_FEW` or fewer, or if it rules out the share `_LOST` of the relevant rows and
+#: twice `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
+_FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
+#: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
+_TRIED, _LARGE = 1 << 14, 1 << 16
+#: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
+_ALIKE = 4
+
+
+class Narrowing:
+    """Learns whether it pays to rule out rows before the automaton reads them; ``by_key`` that keys do that."""
+
+    def __init__(self, *, by_key: bool) -> None:
+        self._by_key = by_key
+        #: How many further batches are read whole, and the most rows of these.
+        self._whole, self._alike = 0, 0
+        #: How many batches there are from one attempt to the next, if that does not pay.
+        self._pause = limits.NARROWING_PAUSE
+        #: Whether the middle of a batch has told that.
+        self._tried = False
+
+    def pays(self, rows: int) -> bool:
+        """Whether rows of a batch of this size are ruled out."""
+        return rows >= limits.NARROWED_ROWS and not (self._whole and rows <= self._alike)
+
+    def count(self, *, rows: int) -> None:
+        """Count a batch of this size, before it is read."""
+        self._whole = max(0, self._whole - (rows >= limits.NARROWED_ROWS))
+
+    def looked_ahead(self, rows: int, through: Flow, relevant: int, kept: int) -> None:
+        """Learn from a pass that `follow_runs` made over this many rows, unless it rests by itself where it is vain."""
+        if rows < _LARGE or not through.rests:
+            self.learn(rows, relevant, kept)
+
+    def learn(self, rows: int, relevant: int, kept: int) -> None:
+        """Have the next batches read whole if narrowing one of this size kept most ``relevant`` rows."""
+        least = relevant * (_LOST_BY_KEY if self._by_key else _LOST) + 2 * limits.NARROWED_ROWS
+        if relevant - kept >= least or (not self._by_key and _FEW * kept <= rows):
+            self._pause = limits.NARROWING_PAUSE
+            return
+        self._whole, self._alike = max(0, self._pause - 1), _ALIKE * rows
+        self._pause = min(2 * self._pause, 8 * limits.NARROWING_PAUSE)
+
+    def try_out(self, room: ScanRoom, through: Flow, batch: pa.RecordBatch) -> None:
+        """Find out once in the middle of a large batch whether it pays for all of it."""
+        if through.by_key is None or batch.num_rows < _LARGE or self._tried:
+            return
+        self._tried = True
+        if through.window is None:
+            # Rows tell little of the keys of others.
+            return
+        some, control = batch.slice(batch.num_rows // 2, _TRIED), room.control
+        followed = follow_runs(room, through, ExportedBatch(some), some, -1, ending=False)
+        room.learn(some)
+        if followed and 4 * control[layout.OVERLAP] < _TRIED:
+            times = batch.num_rows // _TRIED
+            self.learn(batch.num_rows, times * control[layout.RELEVANT], times * control[layout.KEPT])
 
 
 def find_consecutive(

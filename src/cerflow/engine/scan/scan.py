@@ -19,7 +19,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of_text
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.first_arrays import first_arrays
-from cerflow.engine.scan.narrowing import find_consecutive, follow_runs, matches_found
+from cerflow.engine.scan.narrowing import Narrowing, find_consecutive, follow_runs, matches_found
 from cerflow.engine.scan.program.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.program.compiler import ScanProgram
 from cerflow.engine.scan.program.effects import CountedEvents, effects_of
@@ -29,13 +29,6 @@ from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
-#: Narrowing pays if it keeps one row in `_FEW` or fewer, or if it rules out the share `_LOST` of the relevant rows and
-#: twice `limits.NARROWED_ROWS` more. By key a smaller share pays, as the automaton takes longer for an event.
-_FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
-#: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
-_TRIED, _LARGE = 1 << 14, 1 << 16
-#: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
-_ALIKE = 4
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
     *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "candidates", "groups", "members", "slots"),
@@ -73,12 +66,8 @@ class BatchScan:
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
         #: Whether no event follows the batch that is read next.
         self.ending = False
-        #: How many further batches are read whole, and the most rows of these.
-        self._whole, self._alike = 0, 0
-        #: How many batches there are from one attempt to narrow to the next, if that does not pay.
-        self._pause = limits.NARROWING_PAUSE
-        #: Whether the middle of a batch has told that.
-        self._tried = False
+        #: Whether narrowing pays.
+        self._narrowing = Narrowing(by_key=self._through is None or self._through.tells_keys)
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -123,6 +112,7 @@ class BatchScan:
         """The same scan for another recogniser, if this one has read no batch; with fresh `tables`, or these."""
         other = copy(self)
         other.tables = tables = tables or self.tables.fresh()
+        other._narrowing = copy(self._narrowing)
         other._of_any_type = None if self._of_any_type is None else self._of_any_type.fresh(tables)
         other._decisions = self._decisions.fresh(tables)
         other._effects_of = tables.relevant
@@ -166,7 +156,7 @@ class BatchScan:
 
     def narrows(self, rows: int) -> bool:
         """Whether the scan leaves out the rows of a batch of this size that no run of their key can use."""
-        return rows >= limits.NARROWED_ROWS and not (self._whole and rows <= self._alike)
+        return self._narrowing.pays(rows)
 
     def read(
         self,
@@ -189,10 +179,10 @@ class BatchScan:
         control[layout.FIRST] = first
         control[layout.COUNT] = control[layout.FIXES] = 0
         contiguity = self._contiguity
-        if self._through is not None and self._through.by_key is not None and count >= _LARGE and not self._tried:
-            self._try_narrowing(self._through, batch)
+        if self._through is not None:
+            self._narrowing.try_out(self.room, self._through, batch)
         large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
-        self._whole = max(0, self._whole - large)
+        self._narrowing.count(rows=count)
         control[layout.OCCUPIED] = occupied
         if self._given_away:
             self._given_away, events = False, self.room.events
@@ -216,8 +206,8 @@ class BatchScan:
             if 4 * control[layout.OVERLAP] > count >= self.rows_at_once:
                 # Rows that later batches may need do not show that most rows matter.
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
-            elif count < _LARGE or not through.rests:
-                self._rest_if_vain(count, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
+            else:
+                self._narrowing.looked_ahead(count, through, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
@@ -323,29 +313,6 @@ class BatchScan:
     def _events_for(self) -> Callable[[int], EventArrays]:
         return partial(room_for, self.tables, windowed=self._windowed, narrowed=self._narrowed)
 
-    def _try_narrowing(self, through: Flow, batch: pa.RecordBatch) -> None:
-        """Find out in the middle of a large batch whether narrowing pays for it."""
-        self._tried = True
-        if through.window is None:
-            # Rows tell little of the keys of others.
-            return
-        some, control = batch.slice(batch.num_rows // 2, _TRIED), self.room.control
-        followed = follow_runs(self.room, through, ExportedBatch(some), some, -1, ending=False)
-        self.room.learn(some)
-        if followed and 4 * control[layout.OVERLAP] < _TRIED:
-            times = batch.num_rows // _TRIED
-            self._rest_if_vain(batch.num_rows, times * control[layout.RELEVANT], times * control[layout.KEPT])
-
-    def _rest_if_vain(self, rows: int, relevant: int, kept: int) -> None:
-        """Have the next batches read whole if narrowing one of this size kept most relevant rows."""
-        by_key = self._through is None or self._through.tells_keys
-        least = relevant * (_LOST_BY_KEY if by_key else _LOST) + 2 * limits.NARROWED_ROWS
-        if relevant - kept >= least or (not by_key and _FEW * kept <= rows):
-            self._pause = limits.NARROWING_PAUSE
-            return
-        self._whole, self._alike = max(0, self._pause - 1), _ALIKE * rows
-        self._pause = min(2 * self._pause, 8 * limits.NARROWING_PAUSE)
-
     def _know_effects(self) -> None:
         """Let kernels know the effects of new signatures."""
         if not self.follows:
@@ -386,7 +353,7 @@ class BatchScan:
         control[layout.NARROWS], control[layout.MARKS], control[layout.LOOKED_AHEAD] = 1, layout.MARKED, 1
         left = int(np.count_nonzero(chosen))
         if self._contiguity is not None:
-            self._rest_if_vain(batch.num_rows, batch.num_rows, left)
+            self._narrowing.learn(batch.num_rows, batch.num_rows, left)
         self.room.room_for_candidates(left)
         self._scan(exported, batch, 0, batch.num_rows)
         candidates = self.room.arrays.candidates[: control[layout.CANDIDATES]]
