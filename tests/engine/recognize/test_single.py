@@ -149,6 +149,25 @@ def test_matches_read_late():
     assert all(m.to_pylist()[0]["events"][-1]["v"] == k for k, m in enumerate(pushed) if k % 2)
 
 
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("SELECT * WHERE (A AS a : B AS b)", "ceql"),
+        ("SELECT * WHERE A", "ceql"),
+        ("next([type = 'A'] AS a, [type = 'B'] AS b)", "sremo"),
+    ],
+)
+def test_matches_of_a_large_batch_are_read_after_single_events(text, language):
+    types = ["AB"[k % 2] for k in range(5_000)]
+    query, table = cerflow.parse(text, language=language), pa.table({"type": types})
+    recognizer = query.recognizer(table.schema)
+    found = recognizer.push(table.slice(0, 4_000))
+    for type in types[4_000:4_020]:
+        recognizer.push({"type": type})
+    expected = query.recognizer(table.schema).push(table.slice(0, 4_000))
+    assert found.to_arrow().equals(expected.to_arrow())
+
+
 NUMBERS = st.none() | st.integers(-3, 3)
 VALUES = st.fixed_dictionaries(
     {"a": NUMBERS, "b": NUMBERS, "v": st.none() | st.sampled_from([-1.5, 0.0, 1.0, 2.5]), "s": st.sampled_from("pq")}

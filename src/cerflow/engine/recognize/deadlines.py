@@ -170,7 +170,7 @@ class Deadlines:
         self._due = None
 
     def times(self, rows: BatchRows) -> Ints:
-        """The times of rows as deadlines measure them; none if there are no times."""
+        """The times of rows in the units of deadlines; an empty array without a time column."""
         return _NOTHING if self._schema.time is None else event_times(rows, self._schema)
 
     def until(self, clock: pa.Array) -> tuple[EventArrays, Moments | None]:

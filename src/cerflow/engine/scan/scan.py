@@ -184,11 +184,6 @@ class BatchScan:
         large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
         self._narrowing.count(rows=count)
         control[layout.OCCUPIED] = occupied
-        if self._given_away:
-            self._given_away, events = False, self.room.events
-            room = np.empty_like(events.signature), np.empty_like(events.position)
-            self.room.events = events._replace(signature=room[0], position=room[1])
-            self.room.shared.hold(self.room.events)
         self.counted = None
         if self.follows:
             self._begin_counting(count)
@@ -256,7 +251,7 @@ class BatchScan:
         return room.events if control[layout.COUNT] else None
 
     def _settle(self, batch: pa.RecordBatch) -> None:
-        """See to it that what kernels know is still so, and find the columns of a batch."""
+        """See to it that what kernels know is still so and their arrays are free, and find the columns of a batch."""
         self.tables.forget_signatures()
         if self._decisions.signatures_of is not self.tables.relevant:
             self._forget_decisions()
@@ -267,6 +262,11 @@ class BatchScan:
                 text.forget_codes()
         if self._schema is None or not batch.schema.equals(self._schema):
             self._find_columns(batch.schema)
+        if self._given_away:
+            self._given_away, events = False, self.room.events
+            room = np.empty_like(events.signature), np.empty_like(events.position)
+            self.room.events = events._replace(signature=room[0], position=room[1])
+            self.room.shared.hold(self.room.events)
         self._know_effects()
         self._of_row = None
 

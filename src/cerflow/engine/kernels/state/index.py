@@ -197,7 +197,7 @@ def _insert(c, p, number, state):
         above, side = t, layout.C_LEFT if key < keys[t, layout.L_KEY] else layout.C_RIGHT
         t = np.int64(config[t, side])
     _put(c, above, side, p, number, state)
-    # What was there is divided by the key.
+    # Split the subtree that was there by the key.
     left, right, of_left, of_right = c, c, layout.C_LEFT, layout.C_RIGHT
     while t >= 0:
         if keys[t, layout.L_KEY] <= key:
