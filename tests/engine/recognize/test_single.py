@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base import limits
 from cerflow.base.arrow_columns import rows_as_columns
 from cerflow.base.errors import BadRecordError, InputError
 from support.runners import bag, examples, one_batch
@@ -166,6 +167,21 @@ def test_matches_of_a_large_batch_are_read_after_single_events(text, language):
         recognizer.push({"type": type})
     expected = query.recognizer(table.schema).push(table.slice(0, 4_000))
     assert found.to_arrow().equals(expected.to_arrow())
+
+
+def test_signatures_are_forgotten_between_single_events(monkeypatch):
+    monkeypatch.setattr(limits, "SIGNATURES", 4)
+    parts = " OR ".join(f"((A AS x FILTER x.n > {k}) ; (B AS y FILTER y.n < {9 - k}))" for k in range(8))
+    query = cerflow.parse(f"SELECT * WHERE ({parts}) WITHIN 6 [at]")
+    rows = [event("ABC"[k % 3], k, n=k * 7 % 11) for k in range(300)]
+    recognizer = query.recognizer(COLUMNS)
+    found, most = [], 0
+    for row in rows:
+        found += recognizer.push(row)
+        most = max(most, len(recognizer._machine.tables._signatures))
+    assert recognizer._driver._takers.any
+    assert most <= 4 + 2
+    assert bag(found) == bag(one_batch(query, pa.Table.from_pylist(rows, COLUMNS)))
 
 
 NUMBERS = st.none() | st.integers(-3, 3)

@@ -246,6 +246,11 @@ class BatchScan:
         if self.follows:
             control[layout.OCCUPIED] = -1
         if self._row.call_held() != layout.SCANNED:
+            # There may be a new signature.
+            tables.forget_signatures()
+            if self._decisions.signatures_of is not tables.relevant:
+                self._settle(batch)
+                self._of_row = batch
             self._scan(exported, batch, 0, 1)
         room.learn(batch)
         return room.events if control[layout.COUNT] else None
