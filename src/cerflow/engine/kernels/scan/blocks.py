@@ -13,7 +13,7 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.programs import truth_at
 from cerflow.engine.kernels.step.bytecode import binary, unary, words_compare
-from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NULL
 from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
 from cerflow.engine.scan import layout
 
@@ -155,22 +155,11 @@ def _decide(s, n, begin, size, guards):
         _decide_by_program(s, what, other, begin, size, guards, matters, held, failed)
         return
     data = np.int64(0)
-    if kind in (layout.COMPARE_FLOAT, layout.COMPARE_INT):
-        data = v.words_at_once(s.columns, what)
-    less, equal, greater = operator in (LT, LE, NE), operator in (LE, EQ, GE), operator in (GT, GE, NE)
     floating = kind == layout.COMPARE_FLOAT
-    if data != 0 and 32 * _marked_rows(guards, size) > size:
-        for start in range(0, size, layout.STRETCH):
-            some, words, left = min(size - start, layout.STRETCH), data + 8 * (begin + start), v.start_of(s.at)
-            # Without branches, and as wide as what is compared, guards are vectors.
-            for k in range(some if floating else 0):
-                holds = _holds(v.load_word(words, k), True, other, less, equal, greater)
-                v.store_word(left, k, failed ^ (held ^ failed) & -np.int64(holds))
-            for k in range(0 if floating else some):
-                holds = _holds(v.load_word(words, k), False, other, less, equal, greater)
-                v.store_word(left, k, failed ^ (held ^ failed) & -np.int64(holds))
-            for k in range(some):
-                v.store_byte(guards + start, k, v.load_byte(guards + start, k) & v.load_word(left, k))
+    if floating or kind == layout.COMPARE_INT:
+        data = v.words_at_once(s.columns, what)
+    if data != 0 and 32 * v.rows_with(guards, size & ~7, 255) > size:
+        _decide_all(operator, floating, data + 8 * begin, other, size, held, failed, guards)
         return
     matters = wrapped_product(matters & 255, v.ONES)
     for first in range(0, size, 8):
@@ -179,10 +168,7 @@ def _decide(s, n, begin, size, guards):
             k = first + (v.trailing_zeros(left) >> 3)
             left = v.without_lowest(left)
             if k < size:
-                if data != 0:
-                    holds = _holds(v.load_word(data, begin + k), floating, other, less, equal, greater)
-                else:
-                    holds = _satisfied(s, test, begin + k)
+                holds = _satisfied(s, test, begin + k)
                 v.store_byte(guards, k, v.load_byte(guards, k) & (held if holds else failed))
 
 
@@ -202,19 +188,52 @@ def _decide_by_program(s, start, stop, begin, size, guards, matters, held, faile
             v.store_byte(at, 0, v.load_byte(at, 0) & (held if s.wide[0, k] == 1 else failed))
 
 
-@inlined
-def _holds(word, floating, other, less, equal, greater):
-    """Whether a comparison of a ``word`` that is not missing holds, by the outcomes for which it does."""
-    if floating:
-        x, y = as_float(word), as_float(other)
-        return (x < y) & less | (x == y) & equal | (x > y) & greater
-    return ((word < other) & less | (word == other) & equal | (word > other) & greater) & (word != NULL)
+def _deciding(name, compare):
+    """Closes the guards that a comparison with a constant rules out, for all rows; the compiler makes vectors of it.
+
+    Words are turned around where less is compared, so that ``compare`` asks for more; one of them says null.
+    """
+
+    def run(words, turn, constant, size, held, failed, guards):
+        null = np.int64(NULL) ^ turn
+        for k in range(size):
+            holds = compare(v.load_word(words, k) ^ turn, constant, null)
+            v.store_byte(guards, k, v.load_byte(guards, k) & (held if holds else failed))
+
+    run.__qualname__ = run.__name__ = name
+    return part(run)
+
+
+_more_f = _deciding("_more_f", inlined(lambda a, b, null: as_float(a) > as_float(b)))
+_more_i = _deciding("_more_i", inlined(lambda a, b, null: (a > b) & (a != null)))
+_least_f = _deciding("_least_f", inlined(lambda a, b, null: as_float(a) >= as_float(b)))
+_least_i = _deciding("_least_i", inlined(lambda a, b, null: (a >= b) & (a != null)))
+_same_f = _deciding("_same_f", inlined(lambda a, b, null: as_float(a) == as_float(b)))
+_same_i = _deciding("_same_i", inlined(lambda a, b, null: a == b))
+_other_f = _deciding("_other_f", inlined(lambda a, b, null: (as_float(a) < as_float(b)) | (as_float(a) > as_float(b))))
+_other_i = _deciding("_other_i", inlined(lambda a, b, null: (a != b) & (a != null)))
 
 
 @inlined
-def _marked_rows(guards, size):
-    """How many of ``size`` rows have guards, but for the last ones."""
-    found = np.int64(0)
-    for k in range(size >> 3):
-        found += v.sum_of_bytes(v.ones(v.load_word(guards, k)))
-    return found
+def _decide_all(operator, floating, words, constant, size, held, failed, guards):
+    """Close the guards that a comparison of the ``words`` of all rows with a ``constant`` rules out."""
+    turn = np.int64(0)
+    if operator in (LT, LE):
+        turn = np.int64(NULL) if floating else np.int64(-1)
+    constant ^= turn
+    if operator in (LT, GT) and floating:
+        _more_f(words, turn, constant, size, held, failed, guards)
+    elif operator in (LT, GT):
+        _more_i(words, turn, constant, size, held, failed, guards)
+    elif operator in (LE, GE) and floating:
+        _least_f(words, turn, constant, size, held, failed, guards)
+    elif operator in (LE, GE):
+        _least_i(words, turn, constant, size, held, failed, guards)
+    elif operator == EQ and floating:
+        _same_f(words, turn, constant, size, held, failed, guards)
+    elif operator == EQ:
+        _same_i(words, turn, constant, size, held, failed, guards)
+    elif floating:
+        _other_f(words, turn, constant, size, held, failed, guards)
+    else:
+        _other_i(words, turn, constant, size, held, failed, guards)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.keys import enter_slot, hash_of_key, is_entered, tied_words
+from cerflow.engine.kernels.scan.keys import enter_slot, hash_of_key, is_entered, list_rows, tied_words
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.texts import SHIFT, mixed
@@ -75,7 +74,7 @@ def flow(address, batch, count, states, ends):
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
-            found = kept = _rows_with(guards, count, np.int64(255))
+            found = kept = v.rows_with(guards, count, np.int64(255))
         left = _follow_all(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
@@ -131,7 +130,7 @@ def _leave(s, begin, end, guards, hashed, address):
     """Leave the rows of a block as they are; those behind may have the hashes of their keys already."""
     useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
     keyed = s.keyed.shape[0] > 0
-    some = _rows_with(guards + begin, end - begin, np.int64(255))
+    some = v.rows_with(guards + begin, end - begin, np.int64(255))
     s.control[layout.RELEVANT] += some
     s.control[layout.KEPT] += some
     for k in range(begin, end):
@@ -148,7 +147,7 @@ def _follow_all(s, count, states, guards, new, hashed, address):
     begun = seen = ruled_out = np.int64(0)
     for begin in range(0, count, layout.BLOCK):
         end = min(begin + layout.BLOCK, count)
-        some = _rows_with(guards + begin, end - begin, np.int64(255))
+        some = v.rows_with(guards + begin, end - begin, np.int64(255))
         if begin < rests:
             left += some
             continue
@@ -222,9 +221,9 @@ def _filter_keys(s, count, states, ends, guards, address):
     The rarest event that matches need decides, if it is much rarer than their last one; else -1 is returned. Otherwise
     all rows have the hash of their key afterwards.
     """
-    rarest, rare = np.int64(-1), _rows_with(guards, count, s.step_guards[0]) >> 2
+    rarest, rare = np.int64(-1), v.rows_with(guards, count, s.step_guards[0]) >> 2
     for n in range(1, s.step_guards.shape[0]):
-        found = _rows_with(guards, count, s.step_guards[n])
+        found = v.rows_with(guards, count, s.step_guards[n])
         if found < rare:
             rarest, rare = s.step_guards[n], found
     # Matches of rows from here to there lie in the batch; of too many states it is not known whether runs are in them.
@@ -268,15 +267,6 @@ def _filter_keys(s, count, states, ends, guards, address):
     return removed
 
 
-@inlined
-def _rows_with(guards, count, some):
-    """How many of ``count`` rows have ``some`` of their guards."""
-    found, mask = np.int64(0), wrapped_product(some, v.ONES)
-    for k in range((count + 7) >> 3):
-        found += v.sum_of_bytes(v.ones(v.load_word(guards, k) & mask))
-    return found
-
-
 @part
 def _close(s, begin, end, guards, new, valued, hashed, address):
     """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it.
@@ -284,31 +274,26 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
     See `lead_back` for ``valued``. Rows may have the hashes of their keys already.
     """
     control, keyed = s.control, s.keyed.shape[0] > 0
-    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
-    last_guards = s.step_guards[0]
-    ends = wrapped_product(last_guards, v.ONES)
+    useful, masks, last_guards = v.start_of(s.useful), v.start_of(s.masks), s.step_guards[0]
     limit, passed = control[layout.LIMIT], control[layout.PASSED] == 1
     relevant, kept = control[layout.RELEVANT], control[layout.KEPT]
     edge, turn = control[layout.EDGE], control[layout.TURN]
     flows, edges = v.start_of(s.flows), v.start_of(s.edges)
     width = s.flows.shape[1] if valued else s.places.shape[0]
-    times, keys, key, slots = window_words(s), v.start_of(s.slot_of), np.int64(0), control[layout.SLOTS] - 1
-    for first in range((end - 1) & ~7, begin - 1, -8):
-        eight = v.load_word(guards + first, 0)
-        if eight == 0:
+    times, slots, chosen, hashes = window_words(s), control[layout.SLOTS] - 1, v.start_of(s.chosen), v.start_of(s.at)
+    while end > begin:
+        first = (end - 1) & -layout.STRETCH
+        if passed and v.rows_with(guards + first, end - first, last_guards) == 0:
+            relevant += v.rows_with(guards + first, end - first, np.int64(255))
+            for k in range(first, end):
+                v.store_byte(guards, k, np.int64(0))
+            end = first
             continue
-        if passed and eight & ends == 0:
-            relevant += v.sum_of_bytes(v.ones(eight))
-            v.store_word(guards + first, 0, np.int64(0))
-            continue
-        left = v.not_zero(eight)
-        while left != 0:
-            j = 7 - (v.leading_zeros(left) >> 3)
-            left &= (np.int64(1) << 8 * j) - 1
-            k = first + j
+        for n in range(list_rows(s, first, end, guards, width, valued, hashed, address) - 1, -1, -1):
+            k, key = v.load_word(chosen, n), v.load_word(hashes, n)
             relevant += 1
+            own = v.load_byte(guards, k)
             measure = leads.window_measure(s, k, times)
-            own = eight >> 8 * j & 255
             if own & last_guards != 0:
                 limit = leads.window_bound(s, k, times)
             passed = measure <= limit
@@ -316,10 +301,8 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
             found = np.int64(0)
             # No event before has a greater measure.
             if not passed:
-                if keyed:
-                    if measure <= turn:
-                        turn = _turned(s, k)
-                    key = v.load_int(keys, k) if hashed else hash_of_key(s, k, words_at, address)
+                if keyed and measure <= turn:
+                    turn = _turned(s, k)
                 slot = key & slots
                 known = not keyed or is_entered(s, slot)
                 # Most keys have no event near enough behind.
@@ -338,6 +321,7 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
                     s.slot_of[k] = key
                 # With keys, moves that are ruled out tell much to those that look forwards.
                 kept += found == allowed or not keyed
+        end = first
     control[layout.LIMIT], control[layout.PASSED] = limit, np.int64(passed)
     control[layout.RELEVANT], control[layout.KEPT] = relevant, kept
 
@@ -361,28 +345,21 @@ def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
     The rows are ``new`` to the passes, but may have the hashes of their keys already. The pass began at row ``since``;
     see `begin_runs` for ``begun`` and ``states``.
     """
-    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
+    useful, masks, chosen, hashes = v.start_of(s.useful), v.start_of(s.masks), v.start_of(s.chosen), v.start_of(s.at)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
-    flows, width = v.start_of(s.flows), s.flows.shape[1]
-    keys, key, slots = v.start_of(s.slot_of), np.int64(0), s.control[layout.SLOTS] - 1
+    flows, width, slots = v.start_of(s.flows), s.flows.shape[1], s.control[layout.SLOTS] - 1
     cells, kept = flows, np.int64(0)
-    for first in range(begin, end, 8):
-        eight = v.load_word(guards + first, 0)
-        if eight == 0:
-            continue
-        left = v.not_zero(eight)
-        while left != 0:
-            j = v.trailing_zeros(left) >> 3
-            left = v.without_lowest(left)
-            k = first + j
+    for first in range(begin, end, layout.STRETCH):
+        stop = min(first + layout.STRETCH, end)
+        for n in range(list_rows(s, first, stop, guards, width, True, hashed or not new, address)):
+            k, key = v.load_word(chosen, n), v.load_word(hashes, n)
             if keyed:
-                key = v.load_int(keys, k) if hashed or not new else hash_of_key(s, k, words_at, address)
                 slot = key & slots
                 cells = flows + 8 * width * slot
                 if key >= 0 and not is_entered(s, slot):
                     enter_slot(s, slot)
                     leads.begin_runs(s, cells, max(since - 1, 0), begun, states, address)
-            allowed = v.load_byte(masks, eight >> 8 * j & 255) if new else v.load_byte(useful, k)
+            allowed = v.load_byte(masks, v.load_byte(guards, k)) if new else v.load_byte(useful, k)
             found = np.int64(0)
             if key >= 0:
                 measure, bound = leads.window_measure(s, k, times), leads.window_bound(s, k, times)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.leads import window_words
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, hash_of_text, mixed
-from cerflow.engine.kernels.scan.values import load_word, word_of
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
@@ -37,7 +38,7 @@ def group_of(s, row, words_at):
     h = np.uint64(0)
     words = s.members.shape[1]
     if words_at != 0:
-        s.members[0, 0] = load_word(words_at, row)
+        s.members[0, 0] = v.load_word(words_at, row)
         h = mixed(h, s.members[0, 0])
     for k in range(words if words_at == 0 else 0):
         form, column = s.outputs[k, layout.O_FORM], s.outputs[k, layout.O_COLUMN]
@@ -49,7 +50,7 @@ def group_of(s, row, words_at):
             if word == 0:
                 return np.int64(0)
         else:
-            word = formed(word_of(s.columns, column, row, s.control[layout.FIRST]), form, 0)
+            word = formed(v.word_of(s.columns, column, row, s.control[layout.FIRST]), form, 0)
             if is_missing(word, form):
                 return np.int64(0)
         s.members[0, k] = word
@@ -107,7 +108,7 @@ def hash_of_key(s, row, words_at, address):
 
     ``s`` are the arrays of the scan at ``address``; see `tied_words` for ``words_at``.
     """
-    word = load_word(words_at, row) if words_at != 0 else np.int64(NULL)
+    word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
     return np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
 
 
@@ -148,3 +149,32 @@ def is_entered(s, slot):
 def enter_slot(s, slot):
     """Note that a row has entered a ``slot``; see `is_entered`."""
     s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
+
+
+@part
+def list_rows(s, begin, end, guards, width, valued, hashed, address):
+    """List the rows ``[begin, end)`` that have ``guards`` in `chosen`, and the hashes of their keys in `at`.
+
+    They are at most a stretch, and have the hashes already if they are ``hashed``. What `_close` and `_follow` read of
+    them is under way afterwards: cells of this ``width``, and values if they are ``valued``. ``s`` are the arrays of
+    the scan at ``address``. Returns how many rows there are.
+    """
+    keyed, words_at, times = s.keyed.shape[0] > 0, tied_words(s), window_words(s)
+    chosen, hashes, keys, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.slot_of), v.start_of(s.flows)
+    slots, some, key = s.control[layout.SLOTS] - 1, np.int64(0), np.int64(0)
+    for first in range(begin, end, 64):
+        left = v.marked_rows(guards + first, end - first)
+        while left != 0:
+            k = first + v.trailing_zeros(left)
+            left = v.without_lowest(left)
+            if keyed:
+                key = v.load_int(keys, k) if hashed else hash_of_key(s, k, words_at, address)
+                v.prefetch(flows + 8 * width * (key & slots))
+            if valued:
+                for value in range(s.values.shape[0]):
+                    v.prefetch(s.values[value, layout.VALUE_DATA] + 8 * k)
+                v.prefetch(times + 8 * k)
+            v.store_word(chosen, some, k)
+            v.store_word(hashes, some, key)
+            some += 1
+    return some

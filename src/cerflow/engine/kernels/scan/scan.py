@@ -15,6 +15,9 @@ from cerflow.engine.kernels.scan.texts import entry_of, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
 
+#: Candidates whose values are under way while others are written.
+_AHEAD = 16
+
 
 @kernel
 def scan(address, batch, end):
@@ -100,17 +103,15 @@ def _marked(s, begin, count, address):
     kept = np.int64(0)
     unknown = np.int64(0)
     for k in range(0, count, 64):
-        left = np.int64(0)
-        for j in range(8):
-            left |= v.packed(v.ones(v.load_word(guards + k, j))) << 8 * j
-        if count - k < 64:
-            left &= ~(np.int64(-1) << count - k)
+        left = v.marked_rows(guards + k, count - k)
         while left != 0:
             row = k + v.trailing_zeros(left)
             to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
             v.store_word(chosen, kept, begin + row)
             v.store_word(at, kept, root if to == layout.UNKNOWN else to)
             unknown |= np.int64(to == layout.UNKNOWN)
+            if looked_ahead:
+                _fetch_values(s, begin + row)
             kept += 1
             left = v.without_lowest(left)
     s.control[layout.OPEN] = unknown
@@ -238,13 +239,24 @@ def write_event(s, row, signature, left_out, address):
 def write_candidates(address):
     """Write the candidate events; returns what stopped it, as ``scan`` does."""
     s = v.scan_at(address)
-    for k in range(s.control[layout.WRITTEN], s.control[layout.CANDIDATES]):
+    end = s.control[layout.CANDIDATES]
+    for k in range(s.control[layout.WRITTEN], end):
+        _fetch_values(s, s.candidates[min(k + _AHEAD, end - 1), layout.B_ROW])
         row, signature, left_out = s.candidates[k]
         reason = write_event(s, row, signature, left_out, address)
         if reason != layout.SCANNED:
             s.control[layout.WRITTEN] = k
             return reason
     return layout.SCANNED
+
+
+@inlined
+def _fetch_values(s, row):
+    """Have what `write_event` reads of a ``row`` under way."""
+    for o in range(s.outputs.shape[0]):
+        column = s.outputs[o, layout.O_COLUMN]
+        if column >= 0 and s.outputs[o, layout.O_FORM] != layout.AS_TEXT:
+            v.prefetch(v.words_at_once(s.columns, column) + 8 * row)
 
 
 @inlined

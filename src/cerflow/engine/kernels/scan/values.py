@@ -19,6 +19,8 @@ NAN = 0x7FF8000000000000
 ONES = 0x0101010101010101
 #: In each byte of a word all bits but the highest, and the highest.
 _LOW, _HIGH = np.int64(0x7F7F7F7F7F7F7F7F), np.int64(-0x7F7F7F7F7F7F7F80)
+#: Every second byte.
+_EVEN = np.int64(0x00FF00FF00FF00FF)
 #: The words of an array of Arrow's C data interface that count here.
 _LENGTH, _NULLS, _OFFSET, _COUNT, _BUFFERS, _CHILDREN, _DICTIONARY = 0, 1, 2, 3, 5, 6, 7
 
@@ -80,6 +82,22 @@ def _zeros(instruction):
     return count
 
 
+@intrinsic
+def prefetch(_, address):
+    """Has the processor bring what is at an address, while it goes on with other things."""
+
+    def generate(context, builder, signature, arguments):
+        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
+        called = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
+        # To write it, for all caches, and as data.
+        how = [ir.Constant(word, n) for n in (1, 3, 1)]
+        builder.call(called, [builder.inttoptr(arguments[0], pointer), *how])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
 #: How many bits are zero below the lowest one that is not, and above the highest one.
 trailing_zeros, leading_zeros = _zeros("cttz"), _zeros("ctlz")
 
@@ -116,9 +134,32 @@ def sum_of_bytes(eight):
 
 
 @inlined
+def rows_with(guards, count, some):
+    """How many of ``count`` rows have ``some`` of their ``guards``; bytes behind the rows are zero."""
+    words, mask, found = (count + 7) >> 3, np.uint64(some) * np.uint64(ONES), np.int64(0)
+    for start in range(0, words, 255):
+        # The compiler makes vectors of this loop, in which no byte is counted beyond 255.
+        eight = np.int64(0)
+        for k in range(start, min(start + 255, words)):
+            eight = wrapped_sum(eight, ones(load_word(guards, k) & np.int64(mask)))
+        pairs = (eight & _EVEN) + (np.int64(np.uint64(eight) >> np.uint64(8)) & _EVEN)
+        found += np.int64((np.uint64(pairs) * np.uint64(0x0001000100010001)) >> np.uint64(48))
+    return found
+
+
+@inlined
 def packed(eight):
     """A bit for each byte of the word ``eight``, 0 or 1; that of the first byte is the lowest."""
     return np.int64((np.uint64(eight) * np.uint64(0x0102040810204080)) >> np.uint64(56))
+
+
+@inlined
+def marked_rows(guards, count):
+    """Which of ``count`` rows, but of 64 at most, have guards, as bits."""
+    found = np.int64(0)
+    for j in range(8):
+        found |= packed(ones(load_word(guards, j))) << 8 * j
+    return found & ~(np.int64(-1) << count) if count < 64 else found
 
 
 @inlined
