@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from cerflow.base.arrow_columns import array_of_numbers, numbers_of, plain_type
+from cerflow.base.arrow_columns import array_of_numbers, plain_type
 from cerflow.base.errors import InputError, did_you_mean, expect
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
@@ -20,6 +20,9 @@ from cerflow.base.units import MICROSECONDS, PER_SECOND, UNIT_NAMES, TimeUnit, c
 #: Columns that no input has: the types of events, where no column of the input holds them as text; and the one of
 #: events without types.
 TYPE_TEXT, UNTYPED = HIDDEN_TYPES = "\0type", "\0no type"
+
+#: Texts whose lengths are compared together, so that they stay in the caches.
+_AT_ONCE = 1 << 15
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -226,15 +229,20 @@ class Schema:
     @staticmethod
     def types_among(names: Collection[str], types: pa.Array) -> frozenset[str]:
         """Those of some names that are among the ``types`` of events, an array of text; all if it is none."""
-        import pyarrow.compute as pc
-
-        texts = (types.dictionary if pa.types.is_dictionary(types.type) else types).drop_null()
+        texts = types.dictionary if pa.types.is_dictionary(types.type) else types
         if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
             return frozenset(names)
-        sizes = numbers_of(pc.binary_length(texts))
-        # Hardly any text is as short as a label.
-        some = np.flatnonzero(np.isin(sizes, [len(name.encode()) for name in names], kind="table"))
-        return frozenset(names) & frozenset(texts.take(array_of_numbers(some)).unique().to_pylist())
+        width = np.int32 if pa.types.is_string(texts.type) else np.int64
+        offsets = np.frombuffer(texts.buffers()[1] or b"", width)[texts.offset : texts.offset + len(texts) + 1]
+        found: set[str] = set()
+        for start in range(0, len(texts), _AT_ONCE):
+            sizes = np.diff(offsets[start : start + _AT_ONCE + 1])
+            for size in {len(name.encode()) for name in names}:
+                # Hardly any text is as short as a label.
+                some = np.flatnonzero(sizes == size)
+                if len(some):
+                    found.update(texts.take(array_of_numbers(start + some)).unique().to_pylist())
+        return frozenset(names) & found
 
     def completed(self, rows: Rows) -> Rows:
         """Events with the columns that the input lacks: nested attributes, and types as text."""

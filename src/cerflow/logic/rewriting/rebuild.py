@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import count
 from typing import Any, NoReturn
 
@@ -136,6 +137,7 @@ def names_of(tree: Node) -> set[str]:
     return found
 
 
+@lru_cache(maxsize=64)
 def labels_beside_types(tree: Node) -> frozenset[str]:
     """The labels, not named as types, that EVENT gives to an event whose type has such a name, too.
 

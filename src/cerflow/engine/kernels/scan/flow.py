@@ -46,10 +46,11 @@ def flow(address, batch, count, states, ends):
     if control[layout.ROW] == count:
         for k in range(8):
             v.store_word(guards + count, k, np.int64(0))
-        control[layout.SLOTS], control[layout.PAUSE] = _slots_for(s, count), _REST
+        control[layout.PAUSE] = _REST
         begin_flow(s, count, ends, address)
     # Where windows are long, keys may be ruled out first, and values tell more than whether a key has an event behind.
     rows = _rows_in_window(s, count)
+    control[layout.SLOTS] = _slots_for(s, rows)
     filtered, valued = s.step_guards.shape[0] > 1 and rows >= control[layout.FILTERED], rows >= _LONG
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
@@ -65,6 +66,7 @@ def flow(address, batch, count, states, ends):
         control[layout.ROW] = begin
     hashed = False
     if filtered:
+        control[layout.SLOTS] = _slots_for(s, rows * v.rows_with(guards, count, 255) / count)
         removed = _filter_keys(s, count, states, ends, guards, address)
         hashed = removed >= 0
         begin_flow(s, count, ends, address)
@@ -181,9 +183,9 @@ def _rows_in_window(s, count):
 
 
 @part
-def _slots_for(s, count):
-    """How many rows of `flows` to use: only the keys in one window matter at a time, and few stay in the caches."""
-    slots, wanted = s.flows.shape[0], max(_SPREAD * _rows_in_window(s, count), np.float64(_LEAST))
+def _slots_for(s, rows):
+    """How many rows of `flows` to use for so many ``rows`` in a window: only their keys matter at a time."""
+    slots, wanted = s.flows.shape[0], max(_SPREAD * rows, np.float64(_LEAST))
     while slots > 1 and np.float64(slots >> 1) >= wanted:
         slots >>= 1
     return slots
