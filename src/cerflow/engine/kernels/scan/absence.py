@@ -8,7 +8,8 @@ from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.keys import key_number, key_words
+from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
+from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
@@ -51,8 +52,6 @@ def absent(address, batch, count, key, opening, ending, carried, found):
         if reason != layout.SCANNED:
             return collected(s, reason, row, count), last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
         control[layout.ROW] = row + size
-    for k in range(8):
-        v.store_word(guards + count, k, np.int64(0))
     # If it stops from here on, keys get new numbers.
     control[layout.ROW], control[layout.LOOKED_AHEAD], control[layout.TEXT] = 0, 1, layout.NO_KEYS
     single, many = _pass(s, guards, count, key, opening, ending, begin, behind, found)
@@ -69,12 +68,11 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
     single = np.int64(1)
     times = leads.window_words(s)
     shown, many, words_at = np.int64(count), np.int64(0), key_words(s, key)
-    for first in range((count - 1) & ~7, (begin & ~7) - 1, -8):
-        left = v.not_zero(v.load_word(guards + first, 0))
-        while left != 0:
-            j = 7 - (v.leading_zeros(left) >> 3)
-            left &= (np.int64(1) << 8 * j) - 1
-            k = first + j
+    for first in range((count - 1) & -layout.STRETCH, (begin & -layout.STRETCH) - 1, -layout.STRETCH):
+        some = list_marked(s, first, min(first + layout.STRETCH, count), guards)
+        fetch_groups(s, some, words_at)
+        for n in range(some - 1, -1, -1):
+            k = s.chosen[n]
             g = key_number(s, k, key, words_at)
             if g < 0:
                 return np.int64(0), np.int64(NOT_FOUND)

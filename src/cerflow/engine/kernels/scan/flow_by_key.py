@@ -8,8 +8,9 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.flow import begin_flow
-from cerflow.engine.kernels.scan.keys import key_number, key_words
+from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
+from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.neighbours import number_keys, relate
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import (
@@ -69,6 +70,7 @@ def flow_by_key(address, batch, count, key, counted, states, ends):
                 s.slot_of[begin + k] = s.numbers[k]
                 s.allowed[k] = s.allowed[k] if s.numbers[k] > 0 else 0
         else:
+            fetch_groups(s, list_marked(s, begin, begin + size, guards), words_at)
             for k in range(size):
                 g = key_number(s, begin + k, key, words_at) if s.allowed[k] != 0 else np.int64(0)
                 if g < 0:

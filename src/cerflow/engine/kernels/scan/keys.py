@@ -10,11 +10,14 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.leads import window_words
+from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
 from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, hash_of_text, mixed
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
+#: Slots of keys that the caches hold.
+_IN_CACHES = 1 << 12
 #: The bits of hashes.
 _HASHES = 2**31 - 1
 
@@ -85,12 +88,38 @@ def key_number(s, row, key, words_at):
     if key == layout.NO_KEYS:
         return np.int64(1)
     if key == layout.HASHED_KEYS:
+        if words_at != 0:
+            # Most keys have been seen, and are in their first slot.
+            word = v.load_word(words_at, row)
+            slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & s.slots.shape[0] - 1
+            g = v.load_int(v.start_of(s.slots), slot)
+            if g != 0 and v.load_word(v.start_of(s.members), g) == word:
+                return g
         return group_of(s, row, words_at)
     g = entry_of(s.texts, key, row)
     if g < 0 or g >= s.groups.shape[0]:
         s.control[layout.TEXT] = key
         return np.int64(-1)
     return g
+
+
+@part
+def fetch_groups(s, count, words_at):
+    """Have what is kept by key under way for ``count`` `chosen` rows, if there are many keys.
+
+    ``s`` are the arrays of the scan; see `key_words` for ``words_at``.
+    """
+    mask, chosen, at = s.slots.shape[0] - 1, v.start_of(s.chosen), v.start_of(s.at)
+    slots, members, groups = v.start_of(s.slots), v.start_of(s.members), v.start_of(s.groups)
+    some = count if words_at != 0 and mask >= _IN_CACHES else np.int64(0)
+    for n in range(some):
+        slot = np.int64(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))) >> SHIFT) & mask
+        v.store_word(at, n, slot)
+        v.prefetch(slots + 4 * slot)
+    for n in range(some):
+        g = v.load_int(slots, v.load_word(at, n))
+        v.prefetch(members + 8 * g)
+        v.prefetch(groups + 4 * layout.GROUP_WORDS * g)
 
 
 @inlined
@@ -161,20 +190,16 @@ def list_rows(s, begin, end, guards, width, valued, hashed, address):
     """
     keyed, words_at, times = s.keyed.shape[0] > 0, tied_words(s), window_words(s)
     chosen, hashes, keys, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.slot_of), v.start_of(s.flows)
-    slots, some, key = s.control[layout.SLOTS] - 1, np.int64(0), np.int64(0)
-    for first in range(begin, end, 64):
-        left = v.marked_rows(guards + first, end - first)
-        while left != 0:
-            k = first + v.trailing_zeros(left)
-            left = v.without_lowest(left)
-            if keyed:
-                key = v.load_int(keys, k) if hashed else hash_of_key(s, k, words_at, address)
-                v.prefetch(flows + 8 * width * (key & slots))
-            if valued:
-                for value in range(s.values.shape[0]):
-                    v.prefetch(s.values[value, layout.VALUE_DATA] + 8 * k)
-                v.prefetch(times + 8 * k)
-            v.store_word(chosen, some, k)
-            v.store_word(hashes, some, key)
-            some += 1
+    slots, some = s.control[layout.SLOTS] - 1, list_marked(s, begin, end, guards)
+    for n in range(some if valued else 0):
+        row = v.load_word(chosen, n)
+        for value in range(s.values.shape[0]):
+            v.prefetch(s.values[value, layout.VALUE_DATA] + 8 * row)
+        v.prefetch(times + 8 * row)
+    for n in range(some):
+        row, key = v.load_word(chosen, n), np.int64(0)
+        if keyed:
+            key = v.load_int(keys, row) if hashed else hash_of_key(s, row, words_at, address)
+            v.prefetch(flows + 8 * width * (key & slots))
+        v.store_word(hashes, n, key)
     return some

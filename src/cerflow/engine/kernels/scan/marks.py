@@ -66,6 +66,22 @@ def mark(s, begin, count, out, wanted):
 
 
 @part
+def list_marked(s, begin, end, guards):
+    """List the rows ``[begin, end)`` that have ``guards`` in `chosen`; they are at most a stretch.
+
+    ``s`` are the arrays of the scan. Returns how many rows there are.
+    """
+    chosen, some = v.start_of(s.chosen), np.int64(0)
+    for first in range(begin, end, 64):
+        left = v.marked_rows(guards + first, end - first)
+        while left != 0:
+            v.store_word(chosen, some, first + v.trailing_zeros(left))
+            left = v.without_lowest(left)
+            some += 1
+    return some
+
+
+@part
 def _fill(out, count, guards):
     for k in range(count):
         v.store_byte(out, k, guards)

@@ -11,6 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, e
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
+from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.texts import entry_of, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
@@ -85,35 +86,24 @@ def scan(address, batch, end):
 @part
 def _marked(s, begin, count, address):
     """Choose of ``count`` rows those for which a guard may hold; returns as `pass_of_text`."""
-    guards, chosen, at = (
-        v.start_of(s.guards),
-        v.start_of(s.chosen),
-        v.start_of(s.at),
-    )
+    guards = v.start_of(s.guards)
     looked_ahead = s.control[layout.LOOKED_AHEAD] == 1
-    if looked_ahead:
-        guards += begin
-    else:
+    if not looked_ahead:
         reason = mark_block(s, begin, count, guards, np.int64(0), False, address)
         if reason != layout.SCANNED:
             return np.int64(-reason)
-    root, led = s.control[layout.ROOT], v.start_of(s.led)
+        guards -= begin
+    kept, unknown = list_marked(s, begin, begin + count, guards), np.int64(0)
+    chosen, at, root, led = v.start_of(s.chosen), v.start_of(s.at), s.control[layout.ROOT], v.start_of(s.led)
     # Elsewhere the bytes may only say which rows are chosen.
     decided = s.control[layout.MARKS] == layout.DECIDED
-    kept = np.int64(0)
-    unknown = np.int64(0)
-    for k in range(0, count, 64):
-        left = v.marked_rows(guards + k, count - k)
-        while left != 0:
-            row = k + v.trailing_zeros(left)
-            to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
-            v.store_word(chosen, kept, begin + row)
-            v.store_word(at, kept, root if to == layout.UNKNOWN else to)
-            unknown |= np.int64(to == layout.UNKNOWN)
-            if looked_ahead:
-                _fetch_values(s, begin + row)
-            kept += 1
-            left = v.without_lowest(left)
+    for n in range(kept):
+        row = v.load_word(chosen, n)
+        to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
+        v.store_word(at, n, root if to == layout.UNKNOWN else to)
+        unknown |= np.int64(to == layout.UNKNOWN)
+        if looked_ahead:
+            _fetch_values(s, row)
     s.control[layout.OPEN] = unknown
     if 2 * kept > count and s.control[layout.MARKS] == layout.MARKED and not looked_ahead:
         # Where most rows are chosen, it does not pay.

@@ -155,7 +155,7 @@ def packed(eight):
 
 @inlined
 def marked_rows(guards, count):
-    """Which of ``count`` rows, but of 64 at most, have guards, as bits."""
+    """Which of ``count`` rows, but of 64 at most, have ``guards``, as bits."""
     found = np.int64(0)
     for j in range(8):
         found |= packed(ones(load_word(guards, j))) << 8 * j
