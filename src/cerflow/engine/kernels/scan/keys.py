@@ -115,11 +115,11 @@ def fetch_groups(s, count, words_at):
     for n in range(some):
         slot = np.int64(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))) >> SHIFT) & mask
         v.store_word(at, n, slot)
-        v.prefetch(slots + 4 * slot)
+        v.fetch(slots + 4 * slot)
     for n in range(some):
         g = v.load_int(slots, v.load_word(at, n))
-        v.prefetch(members + 8 * g)
-        v.prefetch(groups + 4 * layout.GROUP_WORDS * g)
+        v.fetch(members + 8 * g)
+        v.fetch(groups + 4 * layout.GROUP_WORDS * g)
 
 
 @inlined
@@ -194,12 +194,12 @@ def list_rows(s, begin, end, guards, width, valued, hashed, address):
     for n in range(some if valued else 0):
         row = v.load_word(chosen, n)
         for value in range(s.values.shape[0]):
-            v.prefetch(s.values[value, layout.VALUE_DATA] + 8 * row)
-        v.prefetch(times + 8 * row)
+            v.fetch(s.values[value, layout.VALUE_DATA] + 8 * row)
+        v.fetch(times + 8 * row)
     for n in range(some):
         row, key = v.load_word(chosen, n), np.int64(0)
         if keyed:
             key = v.load_int(keys, row) if hashed else hash_of_key(s, row, words_at, address)
-            v.prefetch(flows + 8 * width * (key & slots))
+            v.fetch(flows + 8 * width * (key & slots))
         v.store_word(hashes, n, key)
     return some

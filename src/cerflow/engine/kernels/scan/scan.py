@@ -246,7 +246,7 @@ def _fetch_values(s, row):
     for o in range(s.outputs.shape[0]):
         column = s.outputs[o, layout.O_COLUMN]
         if column >= 0 and s.outputs[o, layout.O_FORM] != layout.AS_TEXT:
-            v.prefetch(v.words_at_once(s.columns, column) + 8 * row)
+            v.fetch(v.words_at_once(s.columns, column) + 8 * row)
 
 
 @inlined

@@ -6,7 +6,7 @@ import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, kernel, part, types
-from cerflow.engine.kernels.base.shared_arrays import address_of, bits_of, group_at, pointer_to
+from cerflow.engine.kernels.base.shared_arrays import address_of, bits_of, group_at, pointer_to, prefetch, words_at
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.layout import ScanArrays
@@ -82,24 +82,14 @@ def _zeros(instruction):
     return count
 
 
-@intrinsic
-def prefetch(_, address):
-    """Has the processor bring what is at an address, while it goes on with other things."""
-
-    def generate(context, builder, signature, arguments):
-        pointer, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
-        called = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
-        # To write it, for all caches, and as data.
-        how = [ir.Constant(word, n) for n in (1, 3, 1)]
-        builder.call(called, [builder.inttoptr(arguments[0], pointer), *how])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
-
-
 #: How many bits are zero below the lowest one that is not, and above the highest one.
 trailing_zeros, leading_zeros = _zeros("cttz"), _zeros("ctlz")
+
+
+@inlined
+def fetch(address):
+    """Ask the processor for what is at an ``address``, see `prefetch`."""
+    prefetch(words_at(address))
 
 
 @inlined
