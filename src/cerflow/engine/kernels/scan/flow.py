@@ -52,6 +52,8 @@ def flow(address, batch, count, states, ends):
     rows = _rows_in_window(s, count)
     control[layout.SLOTS] = _slots_for(s, rows)
     filtered, valued = s.step_guards.shape[0] > 1 and rows >= control[layout.FILTERED], rows >= _LONG
+    for n in range(1, s.step_guards.shape[0]):
+        filtered |= s.step_guards[n] == s.step_guards[0]
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
@@ -220,19 +222,25 @@ def begin_flow(s, count, ends, address):
 def _filter_keys(s, count, states, ends, guards, address):
     """Clear the guards of rows of whose key no event is near that every match needs; returns how many, or -1.
 
-    The rarest event that matches need decides, if it is much rarer than their last one; else -1 is returned. Otherwise
-    all rows have the hash of their key afterwards.
+    The rarest event that matches need beside their last one decides, if it is much rarer than that, or else whether
+    there are two such as the last one, if they need that. Where neither tells, -1 is returned; otherwise all rows have
+    the hash of their key afterwards.
     """
-    rarest, rare = np.int64(-1), v.rows_with(guards, count, s.step_guards[0]) >> 2
+    last, most = s.step_guards[0], v.rows_with(guards, count, s.step_guards[0])
+    needed, rare, twice = np.int64(-1), most >> 2, False
     for n in range(1, s.step_guards.shape[0]):
         found = v.rows_with(guards, count, s.step_guards[n])
         if found < rare:
-            rarest, rare = s.step_guards[n], found
+            needed, rare = s.step_guards[n], found
+        twice |= s.step_guards[n] == last
+    if needed < 0 and twice:
+        needed, rare = last, most
+    twice &= needed == last
     # Matches of rows from here to there lie in the batch; of too many states it is not known whether runs are in them.
     alone = states == 0 and s.control[layout.FORWARDS] == 1
     first = np.int64(0) if alone else leads.first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
     stop = count if ends != 0 else leads.first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
-    if rarest < 0 or first >= stop:
+    if needed < 0 or first >= stop:
         return np.int64(-1)
     # A match lies in two stretches of time as long as its window, or in one if that is as long as the batch. Floats are
     # not divided.
@@ -241,29 +249,40 @@ def _filter_keys(s, count, states, ends, guards, address):
     one |= window_value(s, BOUND, count - 1) < window_value(s, MEASURE, 0)
     while shift < 62 and np.int64(1) << shift < size:
         shift += 1
-    bits = np.int64(64)
-    while bits < 3 * _FILTER * rare and bits < 32 * s.entered.shape[0]:
+    # The events of a key near a stretch of time set its bit, and the second one the bit in the other half.
+    words, other, bits = s.entered, s.entered.shape[0] >> 1, np.int64(64)
+    while bits < 3 * _FILTER * rare and bits <= 32 * other:
         bits <<= 1
-    for k in range(bits >> 6):
-        s.entered[k] = 0
-    words_at, times, removed = tied_words(s), window_words(s), np.int64(0)
-    for entering in range(1, -1, -1):
-        for k in range(count):
-            own = np.int64(v.load_byte(guards, k))
-            if own == 0 or (own & rarest != 0) != (entering == 1):
-                continue
-            key = hash_of_key(s, k, words_at, address)
+    for k in range(words.shape[0]):
+        words[k] = 0
+    times, removed, met, entered = window_words(s), np.int64(0), np.int64(0), np.int64(0)
+    for block in range(0, count, layout.STRETCH):
+        end = min(block + layout.STRETCH, count)
+        for n in range(list_rows(s, block, end, guards, 0, False, False, address)):
+            k, key = s.chosen[n], s.at[n]
             s.slot_of[k] = key
-            if key < 0:
+            if key < 0 or v.load_byte(guards, k) & needed == 0:
                 continue
+            entered += 1
             stretch = np.int64(0) if one else leads.window_measure(s, k, times) >> shift
-            if entering == 1:
-                for near in range(stretch - 1 + one, stretch + 2 - one):
-                    bit = np.int64(mixed(np.uint64(key), near) >> SHIFT) & (bits - 1)
-                    s.entered[bit >> 6] |= np.int64(1) << (bit & 63)
-            elif first <= k < stop:
+            for near in range(stretch - 1 + one, stretch + 2 - one):
+                bit = np.int64(mixed(np.uint64(key), near) >> SHIFT) & (bits - 1)
+                set_before = words[bit >> 6] >> (bit & 63) & 1
+                met += set_before
+                words[other + (bit >> 6)] |= set_before << (bit & 63)
+                words[bit >> 6] |= np.int64(1) << (bit & 63)
+        if twice and entered >= _TOLD and 4 * met > 3 * entered:
+            # Many events have another one of their key near them.
+            return np.int64(-1)
+    other = other if twice else np.int64(0)
+    for block in range(0, count, layout.STRETCH):
+        end = min(block + layout.STRETCH, count)
+        for n in range(list_rows(s, block, end, guards, 0, False, True, address)):
+            k, key = s.chosen[n], s.at[n]
+            if key >= 0 and first <= k < stop and (twice or v.load_byte(guards, k) & needed == 0):
+                stretch = np.int64(0) if one else leads.window_measure(s, k, times) >> shift
                 bit = np.int64(mixed(np.uint64(key), stretch) >> SHIFT) & (bits - 1)
-                if s.entered[bit >> 6] >> (bit & 63) & 1 == 0:
+                if words[other + (bit >> 6)] >> (bit & 63) & 1 == 0:
                     v.store_byte(guards, k, np.int64(0))
                     removed += 1
     return removed

@@ -180,6 +180,13 @@ def enter_slot(s, slot):
     s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
 
 
+@inlined
+def _fetch_words(s, count, words):
+    """Have the ``words`` of a column under way for ``count`` `chosen` rows; ``s`` are the arrays of the scan."""
+    for n in range(count if words != 0 else 0):
+        v.fetch(words + 8 * s.chosen[n])
+
+
 @part
 def list_rows(s, begin, end, guards, width, valued, hashed, address):
     """List the rows ``[begin, end)`` that have ``guards`` in `chosen`, and the hashes of their keys in `at`.
@@ -191,11 +198,10 @@ def list_rows(s, begin, end, guards, width, valued, hashed, address):
     keyed, words_at, times = s.keyed.shape[0] > 0, tied_words(s), window_words(s)
     chosen, hashes, keys, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.slot_of), v.start_of(s.flows)
     slots, some = s.control[layout.SLOTS] - 1, list_marked(s, begin, end, guards)
-    for n in range(some if valued else 0):
-        row = v.load_word(chosen, n)
-        for value in range(s.values.shape[0]):
-            v.fetch(s.values[value, layout.VALUE_DATA] + 8 * row)
-        v.fetch(times + 8 * row)
+    _fetch_words(s, some, np.int64(0) if hashed else words_at)
+    for value in range(s.values.shape[0] if valued else 0):
+        _fetch_words(s, some, s.values[value, layout.VALUE_DATA])
+    _fetch_words(s, some, times)
     for n in range(some):
         row, key = v.load_word(chosen, n), np.int64(0)
         if keyed:

@@ -124,8 +124,8 @@ def flow_of(
     return Flow(
         window,
         [measured(window or _ENDLESS, False), measured(window or _ENDLESS, True)],
-        last := ALL if frozenset() in ends else relevant.needing(ends),
-        [] if by_key is not None or not keyed else sorted(_needed(tables, relevant) - {last}),
+        ALL if frozenset() in ends else relevant.needing(ends),
+        [] if by_key is not None or not keyed else sorted(_needed(tables, relevant)),
         leads,
         keyed,
         window is not None or leads.bounded,
@@ -138,13 +138,13 @@ def flow_of(
 
 
 def _needed(tables: TransducerTables, relevant: Guards) -> frozenset[int]:
-    """The guards, as bits, of which one holds for some event of every match."""
+    """The guards, as bits, of which one holds for some event of every match, beside the last one."""
     moves = [(move, relevant.needing([move.needs])) for move in tables.moves.rows]
 
     def avoidable(guards: int) -> bool:
         others = [move for move, own in moves if not own & guards]
         met = reached_along(((m.transition.source, m.target) for m in others), tables.transducer.initial)
-        return any(move.final and move.transition.source in met for move in others)
+        return any(move.final and move.transition.source in met for move, _ in moves)
 
     return frozenset(guards for guards in {own for _, own in moves} if not avoidable(guards))
 
