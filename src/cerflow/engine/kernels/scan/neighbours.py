@@ -9,6 +9,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
+from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.texts import entries_of, entry_of
 from cerflow.engine.layout import EQ, PROGRAM
@@ -69,19 +70,13 @@ def _keep_linked(s, ends, begin, count):
     Returns False if there is no room for a text.
     """
     last, rows = s.step_guards.shape[0] - 1, s.allowed
-    for k in range(count, (count + 7) & ~7):
-        v.store_byte(ends, k, 0)
-    word = np.int64(0)
-    while 8 * word < count:
-        some = np.int64(0)
-        while 8 * word < count and some <= layout.STRETCH - 8:
-            left = v.load_word(ends, word)
-            while left != 0:
-                rows[some] = begin + 8 * word + (v.trailing_zeros(left) >> 3)
-                some += 1
-                left = v.without_lowest(left)
-            v.store_word(ends, word, np.int64(0))
-            word += 1
+    for first in range(0, count, layout.STRETCH):
+        stop = min(first + layout.STRETCH, count)
+        some = list_marked(s, first, stop, ends)
+        for k in range(some):
+            rows[k] = begin + s.chosen[k]
+        for k in range(first, stop):
+            v.store_byte(ends, k, 0)
         for n in range(s.links.shape[0]):
             for step in range(last + 1):
                 if s.links[n, layout.L_MASK] >> step & 1 == 1:
