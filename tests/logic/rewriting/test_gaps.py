@@ -49,6 +49,9 @@ def test_a_bound_from_the_first_event_to_the_last_is_a_window(query, expected):
         ("(A AS a ; B AS b) FILTER b.t - 5 MINUTES < a.t", "us", "5 MINUTES"),
         ("(A AS a ; B AS b) FILTER 5 MINUTES + a.t > b.t", "us", "5 MINUTES"),
         ("(A AS a ; B AS b) FILTER b.t - 3000 - a.t < 2000 AND a.v > 1", "number", "5 SECONDS"),
+        ("(A AS a ; B AS b) FILTER position(b) - position(a) < 9", "us", "9 EVENTS"),
+        ("(A AS a ; B AS b) FILTER abs(position(a) - position(b)) <= 9 AND a.v > 1", "float", "10 EVENTS"),
+        ("(A AS a ; B AS b) FILTER position(a) > position(b) - 3 AND b.t - a.t < 9 DAYS", "us", "9 DAYS"),
         # Nanoseconds are rounded before they are subtracted.
         ("(A AS a ; B AS b) FILTER b.t - a.t < 5 MINUTES AND a.v > 1", "ns", "5 MINUTES 0.001 MILLISECONDS"),
         ("(A AS a ; B AS b) FILTER b.t - a.t < 5000 AND a.v > 1", "number", "5 SECONDS"),
@@ -69,6 +72,10 @@ def test_the_window_may_be_wider_than_the_condition(query, kind, window):
         ("(A AS a ; B AS b) FILTER a.t - b.t < 5 MINUTES", "us"),
         ("(A AS a ; B AS b) FILTER b.t - a.t > 5 MINUTES", "us"),
         ("PROJECT a, b (A AS a ; B AS b) FILTER b.t - a.t < 5 MINUTES OR a.v > 1", "us"),
+        ("(A AS a ; B AS b) FILTER position(b) - position(a) > 9", "us"),
+        ("(A AS a ; B AS b) FILTER position(b) - position(a) < 9.5", "us"),
+        ("(A AS a ; B AS b) FILTER position(b) - a.v < 9", "us"),
+        ("(A AS a ; B AS b : C) FILTER position(b) - position(a) < 9", "us"),
         # Partial matches wait for the next event alone, or for a deadline.
         ("(A AS a : B AS b) FILTER b.t - a.t < 5 MINUTES", "us"),
         ("((A AS a ; B AS b) FILTER b.t - a.t < 5 MINUTES) NOT FOLLOWED BY C FOR 9 MINUTES", "us"),

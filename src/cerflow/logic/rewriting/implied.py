@@ -5,8 +5,8 @@ known bounds on differences of times are edges of a graph over the labels. A con
 is at most as long as it allows (simple temporal networks: Dechter, Meiri and Pearl 1991).
 
 ``FILTER b.t - a.t < 5 MINUTES`` bounds a match as ``WITHIN 5 MINUTES`` does if every match begins with an event of
-label a and ends with one of label b. Then partial matches are forgotten when the window is over, and streams can be
-divided by time.
+label a and ends with one of label b, and ``position(b) - position(a) < 9`` as ``WITHIN 9 EVENTS``. Then partial matches
+are forgotten when the window is over, and streams can be divided by time.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
     for filtered in walk(select.formula):
         if isinstance(filtered, f.Filter):
             for part in conjuncts(filtered.condition):
-                found = difference_of(part, schema)
+                found = _difference_of(part, schema)
                 if found is not None and found.form is not _TimeComparison.MOVED:
                     known[part] = found
     if not known:
@@ -155,8 +155,11 @@ def in_nanoseconds(schema: Schema) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
-def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
-    """What a condition says of the difference of the times of two labels; None for all other conditions."""
+def _difference_of(condition: c.Condition, schema: Schema | None) -> Difference | None:
+    """What a condition says of the difference of the times of two labels; None for all other conditions.
+
+    Without a schema it is that of their positions.
+    """
     if not isinstance(condition, c.Comparison):
         return None
     left, operator, right = condition.left, condition.operator, condition.right
@@ -190,12 +193,34 @@ def difference_of(condition: c.Condition, schema: Schema) -> Difference | None:
     return Difference(x, y, edges, form) if edges else None
 
 
-#: A sum: how often the time of each label is in it, and microseconds. None for what is none.
+#: A sum: how often the time or the position of each label is in it, and a number. None for what is none.
 _Sum = tuple[Mapping[str, int], Fraction] | None
 
 
-def _summed(current: Node, below: Sequence[_Sum], schema: Schema) -> _Sum:
-    """An expression as a sum, from those of its parts; numbers count what a numeric time column counts."""
+def _summed(current: Node, below: Sequence[_Sum], schema: Schema | None) -> _Sum:
+    """An expression as a sum, from those of its parts."""
+    found = _position_of(current) if schema is None else _time_of(current, schema)
+    match current, *below:
+        case c.Negative(), (labels, size) if not labels:
+            return {}, -size
+        case c.Arithmetic("+" | "-" as sign), (one, size), (other, more):
+            labels = Counter(one)
+            (labels.update if sign == "+" else labels.subtract)(other)
+            return labels, size + more if sign == "+" else size - more
+    return found
+
+
+def _position_of(current: Node) -> _Sum:
+    match current:
+        case c.Function("position", (c.LabelReference(str(label)),)):
+            return {label: 1}, Fraction(0)
+        case c.Literal(int() as number) if type(number) is int:
+            return {}, Fraction(number)
+    return None
+
+
+def _time_of(current: Node, schema: Schema) -> _Sum:
+    """A time, or a duration in microseconds; numbers count what a numeric time column counts."""
     match current:
         case c.Function("time", (c.LabelReference(str(label)),)):
             return {label: 1}, Fraction(0)
@@ -207,13 +232,6 @@ def _summed(current: Node, below: Sequence[_Sum], schema: Schema) -> _Sum:
             return ({}, size) if whole else None
         case c.Literal(int() as number) if schema.counts_time and type(number) is int:
             return {}, number * schema.microseconds
-    match current, *below:
-        case c.Negative(), (labels, size) if not labels:
-            return {}, -size
-        case c.Arithmetic("+" | "-" as sign), (one, size), (other, more):
-            labels = Counter(one)
-            (labels.update if sign == "+" else labels.subtract)(other)
-            return labels, size + more if sign == "+" else size - more
     return None
 
 
@@ -259,15 +277,15 @@ def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict
 
 
 def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
-    """The query with windows of time around filters that bound the time from the first to the last event.
+    """The query with windows around filters that bound the time from the first to the last event, or their positions.
 
-    It is the query itself if there are none. Deadlines and float times are left alone. Without a schema only
-    ``time(a)`` is a time.
+    It is the query itself if there are none. Deadlines and float times are left alone, and positions beside other
+    windows. Without a schema only ``time(a)`` is a time.
     """
     schema = schema or _UNKNOWN
-    if schema.time is None or schema.kind(schema.time) not in (ValueKind.INTEGER, ValueKind.TIMESTAMP):
-        return select
+    timed = schema.time is not None and schema.kind(schema.time) in (ValueKind.INTEGER, ValueKind.TIMESTAMP)
     nodes = list(walk(select.formula))
+    alone = select.window is None and not any(isinstance(node, f.Within) for node in nodes)
     if not any(isinstance(node, f.Filter) for node in nodes) or any(isinstance(n, f.NotFollowedBy) for n in nodes):
         return select
     ends = of_operands(occurrences(select.formula), _ends)
@@ -279,8 +297,11 @@ def with_windows_of_gaps(select: Select, schema: Schema | None) -> Select:
         if not isinstance(current, f.Filter) or is_gapless(current.operand):
             # Without gaps a partial match waits for the next event alone.
             return current
-        least = min(_extents(current.condition, *ends[index], schema), default=None)
-        return current if least is None else f.Within(current, f.DurationWindow(least), span=current.span)
+        if timed and (times := _extents(current.condition, *ends[index], schema)):
+            return f.Within(current, f.DurationWindow(min(times)), span=current.span)
+        if alone and (positions := _extents(current.condition, *ends[index], None)):
+            return f.Within(current, f.CountWindow(min(positions)), span=current.span)
+        return current
 
     formula, window = transformed(select.formula, change), select.window
     if isinstance(formula, f.Within) and formula.window not in (None, window) and isinstance(formula.operand, f.Filter):
@@ -324,13 +345,13 @@ def _ends(_: int, current: f.Formula, below: Sequence[_Ends]) -> _Ends:
     return below[0] if below else _NO_ENDS
 
 
-def _extents(condition: c.Condition, first: frozenset[str], last: frozenset[str], schema: Schema) -> list[int]:
-    """Windows in microseconds that parts of a condition imply."""
+def _extents(condition: c.Condition, first: frozenset[str], last: frozenset[str], schema: Schema | None) -> list[int]:
+    """Windows in microseconds that parts of a condition imply, or in events without a schema."""
     found: list[int] = []
     for part in conjuncts(condition):
-        difference = difference_of(part, schema)
+        difference = _difference_of(part, schema)
         for (x, y), (size, closed) in () if difference is None else difference.edges.items():
-            least = floor(size) + (closed or size.denominator > 1) + in_nanoseconds(schema)
+            least = floor(size) + (closed or size.denominator > 1) + (schema is not None and in_nanoseconds(schema))
             if x in last and y in first and least > 0:
                 found.append(least)
     return found
