@@ -5,106 +5,18 @@ from cerflow.language.automaton import HEAD as HEAD
 from cerflow.language.automaton import show_state as show_state
 from cerflow.theory.deciding.witnesses import Answer as Answer
 from cerflow.theory.deciding.witnesses import Witness as Witness
-from cerflow.theory.papers.constructions.closure import StaggeredCopies as StaggeredCopies
-from cerflow.theory.papers.constructions.closure import concatenate as concatenate
-from cerflow.theory.papers.constructions.closure import intersect as intersect
-from cerflow.theory.papers.constructions.closure import iterate as iterate
-from cerflow.theory.papers.constructions.closure import set_apart as set_apart
-from cerflow.theory.papers.constructions.closure import staggered as staggered
-from cerflow.theory.papers.constructions.closure import streaming as streaming
-from cerflow.theory.papers.constructions.closure import union as union
-from cerflow.theory.papers.constructions.closure import with_start_loop as with_start_loop
-from cerflow.theory.papers.constructions.determinize import Minterm as Minterm
-from cerflow.theory.papers.constructions.determinize import complement as complement
-from cerflow.theory.papers.constructions.determinize import complement_windowed as complement_windowed
-from cerflow.theory.papers.constructions.determinize import complete as complete
-from cerflow.theory.papers.constructions.determinize import construct_minterms as construct_minterms
-from cerflow.theory.papers.constructions.determinize import determinize_windowed as determinize_windowed
-from cerflow.theory.papers.constructions.determinize import io_complement as io_complement
-from cerflow.theory.papers.constructions.determinize import io_determinize as io_determinize
-from cerflow.theory.papers.constructions.determinize import is_deterministic as is_deterministic
-from cerflow.theory.papers.constructions.determinize import is_determinizable as is_determinizable
-from cerflow.theory.papers.constructions.determinize import is_io_deterministic as is_io_deterministic
-from cerflow.theory.papers.constructions.determinize import overlaps as overlaps
-from cerflow.theory.papers.constructions.determinize import subset_construction as subset_construction
+from cerflow.theory.papers.constructions.closure import *
+from cerflow.theory.papers.constructions.determinize import *
 from cerflow.theory.papers.constructions.minimize import minimize as minimize
-from cerflow.theory.papers.constructions.normal_forms import AutomatonKind as AutomatonKind
-from cerflow.theory.papers.constructions.normal_forms import Unrolled as Unrolled
-from cerflow.theory.papers.constructions.normal_forms import eliminate_epsilon as eliminate_epsilon
-from cerflow.theory.papers.constructions.normal_forms import is_register_safe as is_register_safe
-from cerflow.theory.papers.constructions.normal_forms import kinds as kinds
-from cerflow.theory.papers.constructions.normal_forms import on_every_trail as on_every_trail
-from cerflow.theory.papers.constructions.normal_forms import restrict_to_window as restrict_to_window
-from cerflow.theory.papers.constructions.normal_forms import to_single_register as to_single_register
-from cerflow.theory.papers.constructions.normal_forms import unroll as unroll
-from cerflow.theory.papers.constructions.normal_forms import unsafe_reads as unsafe_reads
-from cerflow.theory.papers.constructions.operators import add_label as add_label
-from cerflow.theory.papers.constructions.operators import all_of as all_of
-from cerflow.theory.papers.constructions.operators import anchor as anchor
-from cerflow.theory.papers.constructions.operators import delete_unlabelled as delete_unlabelled
-from cerflow.theory.papers.constructions.operators import difference as difference
-from cerflow.theory.papers.constructions.operators import filter_label as filter_label
-from cerflow.theory.papers.constructions.operators import project_labels as project_labels
-from cerflow.theory.papers.constructions.operators import rename_label as rename_label
-from cerflow.theory.papers.constructions.operators import select_last as select_last
-from cerflow.theory.papers.constructions.operators import select_max as select_max
-from cerflow.theory.papers.constructions.operators import select_next as select_next
-from cerflow.theory.papers.constructions.operators import select_strict as select_strict
-from cerflow.theory.papers.constructions.operators import star_difference as star_difference
-from cerflow.theory.papers.constructions.operators import star_matches as star_matches
-from cerflow.theory.papers.constructions.operators import unless_found as unless_found
-from cerflow.theory.papers.constructions.operators import with_star_runs as with_star_runs
+from cerflow.theory.papers.constructions.normal_forms import *
+from cerflow.theory.papers.constructions.operators import *
 from cerflow.theory.papers.model.automaton import MARKED as MARKED
 from cerflow.theory.papers.model.automaton import SKIPPED as SKIPPED
-from cerflow.theory.papers.model.faults import AutomatonError as AutomatonError
-from cerflow.theory.papers.model.faults import ConditionError as ConditionError
-from cerflow.theory.papers.model.faults import EpsilonFreeError as EpsilonFreeError
-from cerflow.theory.papers.model.faults import EpsilonTransitionError as EpsilonTransitionError
-from cerflow.theory.papers.model.faults import LabelSetError as LabelSetError
-from cerflow.theory.papers.model.faults import MissingRegisterError as MissingRegisterError
-from cerflow.theory.papers.model.faults import MissingStateError as MissingStateError
-from cerflow.theory.papers.model.faults import NotDeterministicError as NotDeterministicError
-from cerflow.theory.papers.model.faults import NotDeterminizableError as NotDeterminizableError
-from cerflow.theory.papers.model.faults import NotMemorylessError as NotMemorylessError
-from cerflow.theory.papers.model.faults import RegisterSelectionError as RegisterSelectionError
-from cerflow.theory.papers.model.faults import SharedRegistersError as SharedRegistersError
-from cerflow.theory.papers.model.faults import TransitionKindError as TransitionKindError
-from cerflow.theory.papers.model.models import ComplexEventAutomaton as ComplexEventAutomaton
-from cerflow.theory.papers.model.models import ComplexEventTransition as ComplexEventTransition
-from cerflow.theory.papers.model.models import MatchTransition as MatchTransition
-from cerflow.theory.papers.model.models import RegisterMatchAutomaton as RegisterMatchAutomaton
-from cerflow.theory.papers.model.models import SymbolicRegisterTransducer as SymbolicRegisterTransducer
-from cerflow.theory.papers.model.models import SymbolicTransition as SymbolicTransition
-from cerflow.theory.papers.model.models import UnaryComplexEventAutomaton as UnaryComplexEventAutomaton
-from cerflow.theory.papers.model.models import UnaryComplexEventTransition as UnaryComplexEventTransition
-from cerflow.theory.papers.model.models import as_register_match_automaton as as_register_match_automaton
-from cerflow.theory.papers.model.models import as_transducer as as_transducer
-from cerflow.theory.papers.model.models import show_edge as show_edge
-from cerflow.theory.papers.model.models import to_dot as to_dot
-from cerflow.theory.papers.model.models import to_mermaid as to_mermaid
-from cerflow.theory.papers.model.models import to_svg as to_svg
-from cerflow.theory.papers.model.runs import Configuration as Configuration
-from cerflow.theory.papers.model.runs import Run as Run
-from cerflow.theory.papers.model.runs import accepting_runs as accepting_runs
-from cerflow.theory.papers.model.runs import accepts as accepts
-from cerflow.theory.papers.model.runs import matches as matches
-from cerflow.theory.papers.model.runs import reached_states as reached_states
-from cerflow.theory.papers.model.runs import reported_matches as reported_matches
-from cerflow.theory.papers.model.runs import runs as runs
-from cerflow.theory.papers.translations.compile import compile_cepl as compile_cepl
-from cerflow.theory.papers.translations.compile import compile_sremo as compile_sremo
-from cerflow.theory.papers.translations.compile import registers_of as registers_of
-from cerflow.theory.papers.translations.conversions import as_complex_event_automaton as as_complex_event_automaton
-from cerflow.theory.papers.translations.conversions import as_unary_automaton as as_unary_automaton
-from cerflow.theory.papers.translations.conversions import compile_cel as compile_cel
-from cerflow.theory.papers.translations.conversions import compile_cel_star as compile_cel_star
-from cerflow.theory.papers.translations.conversions import from_engine as from_engine
-from cerflow.theory.papers.translations.conversions import from_json as from_json
-from cerflow.theory.papers.translations.conversions import of_type as of_type
-from cerflow.theory.papers.translations.conversions import star_to_formula as star_to_formula
-from cerflow.theory.papers.translations.conversions import to_engine as to_engine
-from cerflow.theory.papers.translations.conversions import to_formula as to_formula
-from cerflow.theory.papers.translations.conversions import with_marked_ends as with_marked_ends
+from cerflow.theory.papers.model.faults import *
+from cerflow.theory.papers.model.models import *
+from cerflow.theory.papers.model.runs import *
+from cerflow.theory.papers.translations.compile import *
+from cerflow.theory.papers.translations.conversions import *
 from cerflow.theory.papers.translations.stages import Stages as Stages
 from cerflow.theory.papers.translations.stages import stages as stages
 

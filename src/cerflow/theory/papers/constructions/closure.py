@@ -31,6 +31,9 @@ from cerflow.theory.papers.model.automaton import SKIPPED, A, Automaton, Effect,
 from cerflow.theory.papers.model.conditions import holds
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, SymbolicTransition, defined_for
 
+__all__ = ["concatenate", "intersect", "iterate", "set_apart", "union"]
+__all__ += ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
+
 
 @dataclass(frozen=True, slots=True)
 class SingleEnded:

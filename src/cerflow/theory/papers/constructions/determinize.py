@@ -37,6 +37,11 @@ from cerflow.theory.papers.model.conditions import not_satisfied, register_selec
 from cerflow.theory.papers.model.faults import NotDeterministicError, NotDeterminizableError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, FreeA, RegisterA, defined_for
 
+__all__ = ["Minterm", "construct_minterms"]
+__all__ += ["is_deterministic", "is_determinizable", "is_io_deterministic", "overlaps"]
+__all__ += ["determinize_windowed", "io_determinize", "subset_construction"]
+__all__ += ["complement", "complement_windowed", "complete", "io_complement"]
+
 
 @dataclass(frozen=True, slots=True)
 class Minterm:

@@ -32,6 +32,9 @@ from cerflow.theory.papers.model.conditions import register_selection
 from cerflow.theory.papers.model.faults import AutomatonError
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, defined_for
 
+__all__ = ["AutomatonKind", "Unrolled", "eliminate_epsilon", "is_register_safe", "kinds", "on_every_trail"]
+__all__ += ["restrict_to_window", "to_single_register", "unroll", "unsafe_reads"]
+
 
 def steps_allowed(most: int | None) -> Budget:
     """The budget of a construction: ``most`` steps, by default `limits.PAPER_STEPS`."""

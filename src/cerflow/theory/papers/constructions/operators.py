@@ -44,6 +44,10 @@ from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, Comple
 from cerflow.theory.papers.model.runs import accepts, matches, reported_matches
 from cerflow.theory.papers.translations.conversions import to_engine, unary_from_engine, with_marked_ends
 
+__all__ = ["add_label", "all_of", "anchor", "filter_label", "project_labels", "rename_label", "unless_found"]
+__all__ += ["select_last", "select_max", "select_next", "select_strict"]
+__all__ += ["delete_unlabelled", "difference", "star_difference", "star_matches", "with_star_runs"]
+
 
 @defined_for(UCEA, SRT, RMA)
 def add_label(automaton: AnyA, label: str) -> AnyA:

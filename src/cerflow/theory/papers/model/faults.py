@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from cerflow.base.errors import CerflowError
 
+__all__ = ["AutomatonError", "ConditionError", "EpsilonFreeError", "EpsilonTransitionError", "LabelSetError"]
+__all__ += ["MissingRegisterError", "MissingStateError", "NotDeterministicError", "NotDeterminizableError"]
+__all__ += ["NotMemorylessError", "RegisterSelectionError", "SharedRegistersError", "TransitionKindError"]
+
 
 class AutomatonError(CerflowError, ValueError):
     """An automaton, or a construction on it, is at fault."""

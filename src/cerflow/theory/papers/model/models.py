@@ -33,6 +33,11 @@ from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import register_selection
 
+__all__ = ["ComplexEventAutomaton", "ComplexEventTransition"]
+__all__ += ["UnaryComplexEventAutomaton", "UnaryComplexEventTransition"]
+__all__ += ["MatchTransition", "RegisterMatchAutomaton", "SymbolicRegisterTransducer", "SymbolicTransition"]
+__all__ += ["as_register_match_automaton", "as_transducer", "show_edge", "to_dot", "to_mermaid", "to_svg"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MemorylessTransition(TransitionLike):

@@ -20,6 +20,8 @@ from cerflow.language.condition import Condition
 from cerflow.theory.papers.model.automaton import Automaton, TransitionLike
 from cerflow.theory.papers.model.conditions import holds, in_units_of, register_selection
 
+__all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reached_states", "reported_matches", "runs"]
+
 #: For each register the index of its event, None while it is empty (♯).
 Contents = tuple[int | None, ...]
 

@@ -41,6 +41,8 @@ from cerflow.theory.papers.model.automaton import SKIPPED, Effect, TransitionLik
 from cerflow.theory.papers.model.conditions import register_selection
 from cerflow.theory.papers.model.models import RMA, SRT, MatchTransition
 
+__all__ = ["compile_cepl", "compile_sremo", "registers_of"]
+
 
 def compile_sremo(expression: SremoGiven, *, most: int | None = None) -> SRT:
     """The transducer with ``Match(T, S) = Match(e, S)`` for all S.

@@ -39,6 +39,9 @@ from cerflow.theory.papers.model.faults import AutomatonError, NotMemorylessErro
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, MatchTransition, defined_for
 from cerflow.theory.rewriting.first_order.reading import query_from_first_order
 
+__all__ = ["as_complex_event_automaton", "as_unary_automaton", "compile_cel", "compile_cel_star"]
+__all__ += ["from_engine", "from_json", "of_type", "star_to_formula", "to_engine", "to_formula", "with_marked_ends"]
+
 #: Features that only the engine's transitions have.
 _BEYOND = (guards.AllRows, guards.InWindow, guards.Measure, guards.NoRow, guards.SetCall, TruthValue)
 
