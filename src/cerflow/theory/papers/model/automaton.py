@@ -8,7 +8,6 @@ Further labels serve UCEA, SREMO's ``AS`` and the labels of formulas.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -41,32 +40,21 @@ Successor = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionLike:
-    """What the transitions of all models have."""
+    """What the transitions of all models have.
+
+    The event read must satisfy ``condition`` with the registers, is given the labels ``output``, and is kept in the
+    registers ``writes``. The condition None is ε. Models with another notation derive these parts from it.
+    """
 
     source: State
     target: State
+    condition: Condition | None = None
+    output: frozenset[str] = SKIPPED
+    writes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        # Text becomes a condition; that of an RMA is the formula.
-        name = "formula" if hasattr(self, "formula") else "condition"
-        given = getattr(self, name)
-        if given is not None:
-            object.__setattr__(self, name, as_condition(given))
-
-    @property
-    @abstractmethod
-    def condition(self) -> Condition | None:
-        """The condition on registers and the event read; None is ε."""
-
-    @property
-    @abstractmethod
-    def output(self) -> frozenset[str]:
-        """The labels that the event read gets."""
-
-    @property
-    def writes(self) -> frozenset[str]:
-        """The registers that get the event read."""
-        return frozenset()
+        if self.condition is not None:
+            object.__setattr__(self, "condition", as_condition(self.condition))
 
     @classmethod
     def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:
@@ -75,9 +63,10 @@ class TransitionLike:
         The registers that the condition reads are the parameters and the selection of an RMA's.
         """
         reads = register_selection(condition) if isinstance(condition, Condition) else ()
-        parts = {"condition": condition, "output": output, "labels": output, "marks": bool(output), "writes": writes}
+        parts = {"source": source, "target": target, "condition": condition, "output": output, "writes": writes}
+        parts |= {"marks": bool(output), "labels": output}
         parts |= {"formula": condition, "parameters": reads, "selection": reads}
-        return cls(source=source, target=target, **{f.name: parts[f.name] for f in fields(cls) if f.name in parts})
+        return cls(**{f.name: parts[f.name] for f in fields(cls) if f.init})
 
     @property
     def guard(self) -> Condition:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 
 from cerflow.automata.compile.sremo.terminals import with_empty_registers
 from cerflow.base.errors import QueryError
@@ -60,12 +61,10 @@ def in_units_of(events: Sequence[Event], condition: c.Condition) -> c.Condition:
     return transform(condition, visit)
 
 
+@lru_cache(maxsize=4_096)  # runs ask at every event
 def register_selection(condition: c.Condition) -> tuple[str, ...]:
     """``φ.rs``: the registers that a condition reads, in the order of the text."""
-    known: tuple[str, ...] | None = condition.__dict__.get("_selection")
-    if known is None:
-        known = condition.__dict__["_selection"] = tuple(condition_labels(condition))
-    return known
+    return tuple(condition_labels(condition))
 
 
 def not_satisfied(condition: c.Condition) -> c.Condition:

@@ -31,7 +31,7 @@ from cerflow.look.pictures.diagram_svg import to_svg as svg_of
 from cerflow.look.pictures.svg import Theme
 from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, fresh_names
-from cerflow.theory.papers.model.conditions import register_selection
+from cerflow.theory.papers.model.conditions import as_condition, register_selection
 
 __all__ = ["ComplexEventAutomaton", "ComplexEventTransition"]
 __all__ += ["UnaryComplexEventAutomaton", "UnaryComplexEventTransition"]
@@ -42,6 +42,8 @@ __all__ += ["as_register_match_automaton", "as_transducer", "show_edge", "to_dot
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _MemorylessTransition(TransitionLike):
     condition: Condition = TRUE
+    output: frozenset[str] = field(init=False, repr=False, compare=False)
+    writes: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         TransitionLike.__post_init__(self)
@@ -55,10 +57,9 @@ class ComplexEventTransition(_MemorylessTransition):
 
     marks: bool = False
 
-    @property
-    def output(self) -> frozenset[str]:
-        """The label "event" for •, none for ◦."""
-        return MARKED if self.marks else SKIPPED
+    def __post_init__(self) -> None:
+        _MemorylessTransition.__post_init__(self)
+        object.__setattr__(self, "output", MARKED if self.marks else SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +72,7 @@ class UnaryComplexEventTransition(_MemorylessTransition):
         _MemorylessTransition.__post_init__(self)
         if not isinstance(self.labels, frozenset) or not all(isinstance(label, str) for label in self.labels):
             raise faults.LabelSetError(f"the labels of a transition are a frozenset of names, not {self.labels!r}")
-
-    @property
-    def output(self) -> frozenset[str]:
-        """The labels."""
-        return self.labels
+        object.__setattr__(self, "output", self.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,31 +121,27 @@ class MatchTransition(TransitionLike):
     register or `HEAD` ("~") for each parameter, in their order. The formula may be given as text; None is ε.
     """
 
+    condition: Condition | None = field(init=False, repr=False, compare=False)
     formula: Condition | None = None
     parameters: tuple[str, ...] = ()
     selection: tuple[str, ...] = ()
-    writes: frozenset[str] = frozenset()
-    output: frozenset[str] = SKIPPED
 
     def __post_init__(self) -> None:
-        TransitionLike.__post_init__(self)
         if self.formula is None and (self.parameters or self.selection):
             raise faults.EpsilonTransitionError("an ε-transition reads no event, so it has no register selection")
         if len(self.parameters) != len(self.selection) or len(set(self.parameters)) != len(self.parameters):
             raise faults.RegisterSelectionError(
                 f"a register selection ({', '.join(self.selection)}) for the parameters ({', '.join(self.parameters)})"
             )
+        formula = condition = None
         if self.formula is not None:
-            for parameter in register_selection(self.formula):
+            formula = as_condition(self.formula)
+            for parameter in register_selection(formula):
                 if parameter not in self.parameters:
                     raise faults.RegisterSelectionError(f"the formula uses {parameter}, which is not a parameter")
-
-    @property
-    def condition(self) -> Condition | None:
-        """The formula applied to its register selection."""
-        if self.formula is None:
-            return None
-        return rename_registers(self.formula, dict(zip(self.parameters, self.selection)))
+            condition = rename_registers(formula, dict(zip(self.parameters, self.selection)))
+        object.__setattr__(self, "formula", formula)
+        object.__setattr__(self, "condition", condition)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -159,10 +152,6 @@ class MatchTransition(TransitionLike):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicTransition(TransitionLike):
     """``source, condition ↑ output ↓ writes → target``; the condition, which may be given as text, None is ε."""
-
-    condition: Condition | None = None
-    output: frozenset[str] = SKIPPED
-    writes: frozenset[str] = frozenset()
 
 
 class RegisterAutomaton(Automaton):
