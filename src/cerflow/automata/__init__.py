@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     # The engine uses the modules of this room, and does without the constructions of the papers.
-    if name.startswith("_") and name != "__all__":
-        raise AttributeError(f"module 'cerflow.automata' has no attribute '{name}'")
-    from cerflow.theory.papers import public
+    if name == "__all__":
+        return __dir__()
+    if not name.startswith("_"):
+        from cerflow.theory.papers import public
 
-    try:
-        return getattr(public, name)
-    except AttributeError:
-        raise AttributeError(f"module 'cerflow.automata' has no attribute '{name}'") from None
+        if hasattr(public, name):
+            return getattr(public, name)
+    raise AttributeError(f"module 'cerflow.automata' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     from cerflow.theory.papers import public
 
-    return list(public.__all__)
+    return sorted(name for name in vars(public) if not name.startswith("_"))

@@ -1,4 +1,7 @@
-"""The public names of `cerflow.automata`, which imports this module when the first of them is used."""
+"""The public names of `cerflow.automata`, which imports this module when the first of them is used.
+
+It has no `__all__`: type checkers would take one that is computed for empty.
+"""
 
 from cerflow.base.events import Stream as Stream
 from cerflow.language.automaton import HEAD as HEAD
@@ -19,5 +22,3 @@ from cerflow.theory.papers.translations.compile import *
 from cerflow.theory.papers.translations.conversions import *
 from cerflow.theory.papers.translations.stages import Stages as Stages
 from cerflow.theory.papers.translations.stages import stages as stages
-
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
