@@ -24,6 +24,7 @@ from itertools import combinations
 from typing import Any
 
 from cerflow.base import limits
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import gathered
 from cerflow.language.automaton import State, sorted_states
 from cerflow.language.condition import And, Condition, Not, Or
@@ -110,28 +111,16 @@ def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] =
 def exhaustive(conditions: Iterable[Condition]) -> bool:
     """Whether it is certain that one of some conditions holds, whatever the event and the registers.
 
-    Literals are decided one by one until no condition has an undecided literal, or the decisions are contradictory. For
-    minterms this takes as many steps as there are minterms.
+    One must hold in each minterm of the literals that they consist of.
     """
     cases = [frozenset(two_valued(part) for part in conjuncts(condition)) for condition in conditions]
-    splits = 0
-    pending: list[tuple[list[frozenset[tuple[Condition, bool]]], frozenset[tuple[Condition, bool]]]]
-    pending = [(cases, frozenset())]
-    while pending:
-        open_, decided = pending.pop()
-        if frozenset() in open_ or contradictory(
-            [c for c, truth in decided if truth], [c for c, truth in decided if not truth]
-        ):
-            continue
-        splits += 1
-        if not open_ or splits > limits.EXHAUSTIVE_SPLITS:
-            return False
-        chosen = next(iter(open_[0]))[0]
-        for truth in (True, False):
-            refuted = (chosen, not truth)
-            left = [case - {(chosen, truth)} for case in open_ if refuted not in case]
-            pending.append((left, decided | {(chosen, truth)}))
-    return True
+    literals = dict.fromkeys(condition for case in cases for condition, _ in case)
+    try:
+        minterms = construct_minterms(literals, budget=Budget(limits.EXHAUSTIVE_SPLITS))
+    except UnsupportedQueryError:
+        return False
+    truths = ({**dict.fromkeys(m.positive, True), **dict.fromkeys(m.negative, False)} for m in minterms)
+    return all(any(case <= truth.items() for case in cases) for truth in truths)
 
 
 def steps_by_minterm(

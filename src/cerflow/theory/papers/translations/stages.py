@@ -11,7 +11,7 @@ from typing import Any
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream
 from cerflow.language.automaton import show_state, sorted_states
-from cerflow.language.builder.given import FormulaGiven, of_formula
+from cerflow.language.builder.given import of_formula
 from cerflow.language.formula import Formula
 from cerflow.language.printer import show
 from cerflow.logic.analysis.first_order import Property, is_safe, is_well_formed
@@ -111,7 +111,8 @@ class Stages:
             )
 
 
-def stages(formula: FormulaGiven, events: StreamGiven | None = None) -> Stages:
+@of_formula
+def stages(formula: Formula, events: StreamGiven | None = None) -> Stages:
     """The stages of a formula of the first-order reading: checks, normal forms, automata, and matches (P1 Figure 3).
 
     ``events`` are a short stream, over which the deterministic automaton is run. A stage that does not exist ends the
@@ -134,11 +135,7 @@ def stages(formula: FormulaGiven, events: StreamGiven | None = None) -> Stages:
       0  A v=2  q0, q1
       1  B v=0  q0, q1, q2  {0, 1}
     """
-    return _stages(formula, None if events is None else as_stream(events))
-
-
-@of_formula
-def _stages(formula: Formula, events: Sequence[Event] | None) -> Stages:
+    stream = None if events is None else as_stream(events)
     found: dict[str, Any] = {"formula": formula, "well_formed": is_well_formed(formula), "safe": is_safe(formula)}
     if not found["well_formed"]:
         return Stages(**found, reason="an ill-formed formula may depend on events to come (P1 §5.1)")
@@ -153,8 +150,8 @@ def _stages(formula: Formula, events: Sequence[Event] | None) -> Stages:
         found["deterministic"] = automaton if is_io_deterministic(automaton) else io_determinize(automaton)
     except (AutomatonError, UnsupportedQueryError) as error:
         return Stages(**found, reason=error.reason if isinstance(error, UnsupportedQueryError) else str(error))
-    if events is not None:
-        found["events"], found["matches"] = events, reported_matches(found["deterministic"], events)
+    if stream is not None:
+        found["events"], found["matches"] = stream, reported_matches(found["deterministic"], stream)
     return Stages(**found)
 
 
