@@ -16,9 +16,8 @@ from functools import cache
 from cerflow.automata.model.runs import PartialRun, partial_runs
 from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream
 from cerflow.language.automaton import State, show_state, sorted_states
-from cerflow.language.condition import Condition
 from cerflow.theory.papers.model.automaton import Automaton, TransitionLike
-from cerflow.theory.papers.model.conditions import holds, in_units_of, register_selection
+from cerflow.theory.papers.model.conditions import holds, in_units_of
 
 __all__ = ["Configuration", "Run", "accepting_runs", "accepts", "matches", "reached_states", "reported_matches", "runs"]
 
@@ -65,8 +64,7 @@ class Run:
 
 def accepts(automaton: Automaton, events: StreamGiven) -> bool:
     """Whether the whole string is in Lang: some run over it ends in a final state."""
-    *_, last = _Reader(automaton, events).runs(marks=False)
-    return any(state in automaton.finals for state, *_ in last)
+    return not automaton.finals.isdisjoint(reached_states(automaton, events)[-1])
 
 
 def matches(automaton: Automaton, events: StreamGiven) -> frozenset[ComplexEvent]:
@@ -135,7 +133,7 @@ class _Reader:
         self.empty: Contents = (None,) * len(automaton.registers)
         conditions = {t.condition for t in automaton.transitions if t.condition is not None}
         fitted = {condition: in_units_of(self.events, condition) for condition in conditions}
-        self._holds = cache(lambda c, at, kept: holds(fitted[c], self.events[at], self._held(kept)))
+        self._holds = cache(lambda c, at, held: holds(fitted[c], self.events[at], {r: self.events[k] for r, k in held}))
 
     def runs(self, *, marks: bool = True, anywhere: bool = False) -> Iterator[set[PartialRun[State, Contents]]]:
         """The runs before the first event, and after each; without ``marks`` their complex events are empty."""
@@ -152,19 +150,13 @@ class _Reader:
 
     def steps(self, state: State, contents: Contents, position: int) -> Iterator[tuple[TransitionLike, Contents]]:
         """The transitions that a run may take next, ε-transitions included, and the registers after each."""
+        held = dict(zip(self.automaton.registers, contents))
         for t in self.automaton.leaving(state):
-            if t.condition is None or (position < len(self.events) and self._fires(t.condition, position, contents)):
-                names = self.automaton.registers
-                yield t, tuple(position if r in t.writes else held for r, held in zip(names, contents))
+            read = tuple((r, held[r]) for r in t.reads if held[r] is not None)
+            if t.condition is None or (position < len(self.events) and self._holds(t.condition, position, read)):
+                yield t, tuple({**held, **dict.fromkeys(t.writes, position)}.values())
 
     def configuration(self, index: int, state: State, contents: Contents) -> Configuration:
         """A configuration, with the events that its registers hold."""
-        return Configuration(index, state, contents, self._held(contents))
-
-    def _held(self, contents: Contents) -> dict[str, Event]:
-        return {r: self.events[k] for r, k in zip(self.automaton.registers, contents) if k is not None}
-
-    def _fires(self, condition: Condition, position: int, contents: Contents) -> bool:
-        read = register_selection(condition)
-        kept = tuple(k if r in read else None for r, k in zip(self.automaton.registers, contents))
-        return self._holds(condition, position, kept)
+        named = zip(self.automaton.registers, contents)
+        return Configuration(index, state, contents, {r: self.events[k] for r, k in named if k is not None})
