@@ -34,7 +34,8 @@ from cerflow.automata import (
     unroll,
     with_start_loop,
 )
-from cerflow.base.events import support
+from cerflow.base.errors import QueryError
+from cerflow.base.events import Stream, support
 from cerflow.theory.papers.constructions.determinize import unchecked_subsets
 from support.register_automata import edge, supports, word
 from support.runners import ONLY_DEEP
@@ -194,6 +195,16 @@ def test_11_9_copies_read_no_more_than_the_window():
     assert StaggeredCopies(t, 2).detections(word("axxxax")) == [0, 1, 4, 5]
     with pytest.raises(ValueError, match="at least one event"):
         StaggeredCopies(t, 0)
+
+
+def test_copies_compare_times_that_are_numbers_with_durations():
+    t = SymbolicRegisterTransducer.of(
+        [edge(0, 1, "TRUE", "•", "r"), edge(1, 2, "time(event) - time(r) < 3 SECONDS", "•")], start=0, finals=[2]
+    )
+    events = Stream.from_dicts([{"type": "a", "t": n} for n in (0, 2, 5, 7)], time="t", time_unit="s")
+    assert StaggeredCopies(t, 2).detections(events) == [1, 3]
+    with pytest.raises(QueryError, match="needs events with times"):
+        StaggeredCopies(t, 2).detections(word("aa"))
 
 
 def test_11_10_the_marks_of_a_deterministic_automaton_are_those_of_all_candidates():

@@ -13,7 +13,7 @@ Over a stream a match may begin anywhere (004 Definition 32, 003 Algorithm 5).
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -28,7 +28,7 @@ from cerflow.theory.papers.constructions import determinize
 from cerflow.theory.papers.constructions.normal_forms import check_window
 from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import SKIPPED, A, Automaton, Effect, Successor, TransitionLike, fresh_names
-from cerflow.theory.papers.model.conditions import holds
+from cerflow.theory.papers.model.conditions import holds, in_units_of
 from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, SymbolicTransition, defined_for
 
 __all__ = ["concatenate", "intersect", "iterate", "set_apart", "union"]
@@ -283,23 +283,29 @@ class StaggeredCopies:
             raise faults.NotDeterministicError("a copy follows one run, so the automaton has to be deterministic")
         check_window(window)
         self._transducer = transducer
-        #: The copies that are running, by where they began modulo ``window``: their states and registers.
-        self._copies: list[tuple[State, dict[str, Event]] | None] = [None] * window
-        self._read = 0
+        #: The states and registers of the copies that are running, the one that began first in front.
+        self._copies = deque[tuple[State, dict[str, Event]] | None]([None] * window, window)
 
     def read(self, event: Event) -> bool:
-        """Read one event; whether a match ends with it."""
-        self._copies[self._read % len(self._copies)] = next(((q, {}) for q in self._transducer.starts), None)
-        self._read += 1
-        self._copies = [None if copy is None else self._step(*copy, event) for copy in self._copies]
-        return any(copy is not None and copy[0] in self._transducer.finals for copy in self._copies)
+        """Read one event; whether a match ends with it. Raises `QueryError` for durations if times are numbers."""
+        return self._read(event, [event])
 
     def detections(self, events: Sequence[Event]) -> list[int]:
         """The indices of the events with which a match ends."""
-        return [n for n, event in enumerate(events) if self.read(event)]
+        return [n for n, event in enumerate(events) if self._read(event, events)]
 
-    def _step(self, state: State, held: dict[str, Event], event: Event) -> tuple[State, dict[str, Event]] | None:
+    def _read(self, event: Event, stream: Sequence[Event]) -> bool:
+        # The copy that began a window ago makes room.
+        self._copies.append(next(((q, {}) for q in self._transducer.starts), None))
+        for k, copy in enumerate(self._copies):
+            if copy is not None:
+                self._copies[k] = self._step(*copy, event, stream)
+        return any(copy is not None and copy[0] in self._transducer.finals for copy in self._copies)
+
+    def _step(
+        self, state: State, held: dict[str, Event], event: Event, stream: Sequence[Event]
+    ) -> tuple[State, dict[str, Event]] | None:
         for t in self._transducer.leaving(state):
-            if t.condition is not None and holds(t.condition, event, held):
+            if t.condition is not None and holds(in_units_of(stream, t.condition), event, held):
                 return t.target, {**held, **dict.fromkeys(t.writes, event)}
         return None
