@@ -286,8 +286,8 @@ class SampleDifference:
 def difference_in(first: Query, second: Query, loaded: LoadedEvents) -> SampleDifference:
     """Run two queries until one of them has too many matches, or it takes too long; raises what they raise."""
     recognizers = [q.recognizer(loaded.table.schema, on_bad_record="skip", **loaded.roles) for q in (first, second)]
-    only = [pa.array([], pa.string())] * 2
-    both = reached = total = 0
+    texts = [[pa.array([], pa.string())], [pa.array([], pa.string())]]
+    reached = total = 0
     ended = None
     try:
         with limited(limits.STUDIO_COMPARED_SECONDS):
@@ -299,14 +299,14 @@ def difference_in(first: Query, second: Query, loaded: LoadedEvents) -> SampleDi
                 if total > limits.STUDIO_COMPARED_MATCHES:
                     ended = f"a query has more than {limits.STUDIO_COMPARED_MATCHES:,} matches"
                     break
-                only = [pc.unique(pa.concat_arrays([one, _as_texts(new)])) for one, new in zip(only, found)]
-                shared = only[0].filter(pc.is_in(only[0], value_set=only[1]))
-                both += len(shared)
-                only = [one.filter(pc.invert(pc.is_in(one, value_set=shared))) for one in only]
+                for known, new in zip(texts, map(_as_texts, found)):
+                    known.append(new)
                 reached += len(some)
     except StoppedError as stop:
         ended = str(stop)
-    return SampleDifference(both, len(only[0]), len(only[1]), reached, ended)
+    own, other = (pc.unique(pa.concat_arrays(known)) for known in texts)
+    both = pc.sum(pc.is_in(own, value_set=other), min_count=0).as_py()
+    return SampleDifference(both, len(own) - both, len(other) - both, reached, ended)
 
 
 def _as_texts(matches: Matches) -> pa.Array:

@@ -18,9 +18,10 @@ from pyarrow.dataset import dataset
 
 from cerflow.api.stream_inputs import Input, schema_of, streams
 from cerflow.base import limits
+from cerflow.base.arrow_columns import with_plain_columns
 from cerflow.base.errors import InputError, dotted
 from cerflow.base.nested import attribute_named, field_type, nested_names, parts_of
-from cerflow.base.schema import Schema
+from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import TimeUnit
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.files.blocks import read_blocks, schema_of_file
@@ -91,9 +92,10 @@ class LoadedEvents:
     def described(self) -> list[dict[str, Any]]:
         """For each column its type, how many values are null, how many differ, the least and the greatest."""
         return [
-            {"column": name, "kind": _words_of(column.type), "nulls": f"{column.null_count:,}"}
-            | _measured(column, self.time_unit if name == self.time else None, name == self.time)
-            for name, column in zip(self.table.column_names, self.table.columns)
+            {"column": name, "kind": _KINDS.get(kind_of(column.type)) or str(column.type).partition("<")[0]}
+            | {"nulls": f"{column.null_count:,}"}
+            | _measured(column, self.time_unit, name == self.time)
+            for name, column in zip(self.table.column_names, with_plain_columns(self.table).columns)
         ]
 
     @cached_property
@@ -106,21 +108,17 @@ class LoadedEvents:
         return [str(entry["values"]) for entry in ordered[: limits.TYPES_LOOKED_FOR]]
 
 
-def _words_of(kind: pa.DataType) -> str:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return "time"
-    if pa.types.is_integer(kind):
-        return "whole number"
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return "number"
-    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind).partition("<")[0]
+#: Kinds of columns in words; others have the name of their type.
+_KINDS = {
+    ValueKind.TIMESTAMP: "time",
+    ValueKind.INTEGER: "whole number",
+    ValueKind.FLOAT: "number",
+    ValueKind.DECIMAL: "number",
+    ValueKind.STRING: "text",
+}
 
 
 def _measured(column: pa.ChunkedArray, unit: TimeUnit | None, timed: bool) -> dict[str, str]:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
     try:
         different = f"{pc.count_distinct(column).as_py():,}"
         ends = pc.min_max(column).as_py()

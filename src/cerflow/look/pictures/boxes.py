@@ -61,21 +61,13 @@ class Box:
     foot: _Lines = ()
 
 
-def draw(sheet: Sheet, box: Box, x: float = 0.0, y: float = 0.0) -> None:
-    """Draw a box at a place, and all in it, parents first."""
+def draw(sheet: Sheet, box: Box, x: float = 0.0, y: float = 0.0, around: str = "") -> None:
+    """Draw a box at a place, and all in it, parents first; what has no title says that of the box around it."""
+    title = box.title or around
     if box.own is not None:
-        box.own(sheet, x, y, sheet.group(box.kind, box.title))
+        box.own(sheet, x, y, sheet.group(box.kind, f"{title}\n{box.meaning}".rstrip()))
     for dx, dy, part in box.parts:
-        draw(sheet, part, x + dx, y + dy)
-
-
-def titled(box: Box, title: str) -> Box:
-    """A box with a title, and what of it has none."""
-    if box.title:
-        return box
-    parts = tuple((x, y, titled(part, title)) for x, y, part in box.parts)
-    inner = None if box.inner is None else titled(box.inner, title)
-    return replace(box, title=f"{title}\n{box.meaning}".rstrip(), parts=parts, inner=inner)
+        draw(sheet, part, x + dx, y + dy, title)
 
 
 def _width(lines: Sequence[Texts]) -> float:
@@ -138,7 +130,7 @@ def captioned(box: Box, mark: Mark) -> Box:
                 sheet.clock(x + width / 2 - text_width(line) / 2 - clock / 2, middle, clock / 2 - 3, mark.share, group)
 
     said = "\n".join(mark.lines)
-    caption = Box(width, LINE * len(lines) + 2, 0.0, (), own, f"cf-part {mark.kind}".rstrip(), said)
+    caption = Box(width, LINE * len(lines) + 2, 0.0, (), own, f"cf-part {mark.kind}".rstrip())
     return replace(_column(replace(box, kind=f"{box.kind} {mark.kind}".rstrip()), caption), title=said)
 
 

@@ -59,7 +59,7 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, b.Mark
         box = _drawn(current, [part for part in below if part is not None], count)
         if box is None:
             return None
-        box = b.titled(box, show(current) if isinstance(current, Select) else show(current, kinds=False))
+        box = replace(box, title=show(current, kinds=isinstance(current, Select)))
         return box if mark is None or in_row or id(current) in inner else b.captioned(box, mark)
 
     box = fold(tree, made)

@@ -26,6 +26,7 @@ from cerflow.automata.model.runs import RunReader
 from cerflow.automata.model.transducer import HIDDEN_LABEL, TYPE_LABEL, Transducer, Transition
 from cerflow.base.event_tables import to_table
 from cerflow.base.events import Event, Stream, as_value, raw_time
+from cerflow.base.graphs import gathered
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import RecordChecker
@@ -151,15 +152,12 @@ def read_sample(
 
 def substreams_by_key(select: Select, events: Stream) -> dict[Key, Substream]:
     """The substreams that a query reads, by key; events of other inputs and events without key are in none."""
+    # Names of streams do not count where all events come from one.
     several = bool(select.streams) and any(event.stream is not None for event in events)
-    found: dict[Key, list[Event]] = {}
-    for event in events:
-        key = key_of_event(select, event)
-        if None not in key and (not several or event.stream in select.streams):
-            # Names of streams do not count where all events come from one.
-            read = event if several or event.stream is None else replace(event, stream=None)
-            found.setdefault(key, []).append(read)
-    return {key: Substream(key, Stream(own, events.microseconds_per_tick)) for key, own in found.items()}
+    read = events if several else (event if event.stream is None else replace(event, stream=None) for event in events)
+    found = gathered((key_of_event(select, e), e) for e in read if not several or e.stream in select.streams)
+    unit = events.microseconds_per_tick
+    return {key: Substream(key, Stream(own, unit)) for key, own in found.items() if None not in key}
 
 
 def substream_at(select: Select, sample: StudiedEvents, positions: Collection[int]) -> Substream | None:

@@ -30,8 +30,8 @@ class MatchesOverTime:
         self._type = times.type
         self._unit = unit
         ends = time_numbers(pa.array([bounds["min"], bounds["max"]], times.type).drop_null()).tolist() or [0.0, 0.0]
-        self._least: float = ends[0]
-        self._step = max((ends[1] - self._least) / stretches, 1e-9)
+        self._step = max((ends[1] - ends[0]) / stretches, 1e-9)
+        self._edges = ends[0] + self._step * np.arange(stretches + 1)
         self._ends = bounds["min"], bounds["max"]
         self._counts = np.zeros(stretches)
         self._timeless = False
@@ -40,10 +40,8 @@ class MatchesOverTime:
         """Count one match detected at each time, or this many as ``numbers`` say."""
         known = times.is_valid().to_numpy(zero_copy_only=False)
         self._timeless |= not known.all()
-        values = time_numbers(times.drop_null()) - self._least
-        places = np.clip(values / self._step, 0, len(self._counts) - 1).astype(int)
-        weights = np.ones(len(known)) if numbers is None else numbers
-        np.add.at(self._counts, places, weights[known])
+        values = np.clip(time_numbers(times.drop_null()), self._edges[0], self._edges[-1])
+        self._counts += np.histogram(values, self._edges, weights=None if numbers is None else numbers[known])[0]
 
     def __str__(self) -> str:
         if not self._counts.any():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from nicegui import ui
 
@@ -24,9 +24,8 @@ from cerflow.studio.panels.work import WorkLine, icon_button, show_table, text_b
 from cerflow.studio.runs import StoppedError
 from cerflow.studio.session import StudioSession
 
-_T = TypeVar("_T")
-#: The number of a step among those of an event, the last of which is the event itself.
-_Choose = Callable[[Sequence[PassedDeadline | TracedEvent]], int]
+#: The deadlines that an event shows to have passed, and last the event itself.
+_Steps = Sequence[PassedDeadline | TracedEvent]
 
 
 class SteppingPanel:
@@ -119,19 +118,19 @@ class SteppingPanel:
         if position is not None and int(position) != self._position:
             self.go(int(position))
 
-    def go(self, position: int, choose: _Choose = lambda steps: len(steps) - 1) -> None:
-        """Show what the event at a position does, or a deadline before it that is chosen."""
-        ui.timer(0, lambda: self._to(position, choose), once=True)
+    def go(self, position: int, number: int | None = None) -> None:
+        """Show what the event at a position does, or the deadline before it with a number."""
+        ui.timer(0, lambda: self._to(position, number), once=True)
 
     def move(self, by: Literal[1, -1]) -> None:
         """Go one step on, or back: to an event, or to a deadline that passes before it."""
-        position, step = self._position, self._shown_step + by
+        position, number = self._position, self._shown_step + by
         if self._trace is None:
             self.go(position)
-        elif not self._work.busy and 0 <= step <= len(self._trace[position - self._trace.sample.first].before):
-            self.go(position, lambda _: step)
+        elif not self._work.busy and 0 <= number <= len(self._trace[position - self._trace.sample.first].before):
+            self.go(position, number)
         elif by == 1:
-            self.go(position + 1, lambda _: 0)
+            self.go(position + 1, 0)
         else:
             self.go(position - 1)
 
@@ -141,43 +140,41 @@ class SteppingPanel:
             await asyncio.sleep(0.05)
         if self._trace is None and not await self.begin():
             return
-        trace, past = self._trace, self._shown_step
-        assert trace is not None
-        start = self._position - trace.sample.first
+        assert self._trace is not None
+        start, past = self._position - self._trace.sample.first, self._shown_step
 
-        def found(k: int) -> tuple[int, int] | None:
-            for number, step in enumerate(trace[k].steps):
-                if step.detected and (k > start or number > past):
-                    return k, number
-            return None
+        def detecting(k: int, steps: _Steps) -> int | None:
+            return next((n for n, step in enumerate(steps) if step.detected and (k > start or n > past)), None)
 
-        place = await self._walked(trace, start, found)
-        if place is not None:
-            await self._to(place[0] + trace.sample.first, lambda _: place[1])
+        await self._seek(self._trace, start, detecting)
 
     async def _reach_match(self, match: dict[str, Any]) -> bool:
         """Show the step that detects a match, in a stretch that has all its events."""
         start, end = match["start"], match["detected_at"]
         first = max(0, (end if start is None else start) - limits.STUDIED_EVENTS // 4)
-        if await self._make(first, max(limits.STUDIED_EVENTS, end + 1 - first)) is None:
+        trace = await self._make(first, max(limits.STUDIED_EVENTS, end + 1 - first))
+        if trace is None:
             return False
         # An event of another key may show that a deadline has passed.
         shown = {position["position"] for position in match.get("events") or ()}
 
-        def detecting(steps: Sequence[PassedDeadline | TracedEvent]) -> int:
+        def detecting(k: int, steps: _Steps) -> int | None:
+            if k < end - first:
+                return None
             found = [n for n, step in enumerate(steps) if step.detected] or [len(steps) - 1]
             own = (n for n in found if any(shown <= {p for _, p in pairs} for pairs in steps[n].matches))
             return next(own, found[0])
 
-        return await self._to(end, detecting)
+        return await self._seek(trace, 0, detecting)
 
-    async def _to(self, position: int, choose: _Choose = lambda steps: len(steps) - 1) -> bool:
-        """Show a step of a position, the event unless another one is chosen. False if that fails."""
-        shown = not self._work.busy and await self._reach(max(0, position), choose)
+    async def _to(self, position: int, number: int | None = None) -> bool:
+        """Show a step of a position, the event unless a number is given. False if that fails."""
+        if not self._work.busy and await self._reach(max(0, position), number):
+            return True
         self._number.value = self._slider.value = self._position
-        return shown
+        return False
 
-    async def _reach(self, position: int, choose: _Choose) -> bool:
+    async def _reach(self, position: int, number: int | None) -> bool:
         trace = self._trace
         if trace is None or not trace.sample.first <= position < trace.sample.end:
             # So far back that windows of most queries have room.
@@ -185,29 +182,14 @@ class SteppingPanel:
             trace = await self._make(0 if near else position - limits.STUDIED_EVENTS // 4)
         if trace is None:
             return False
-        first, parts = trace.sample.first, self._parts
-        assert parts is not None
-        place = min(position - first, len(trace) - 1)
+        wanted, last = position - trace.sample.first, len(trace) - 1
 
-        def reached(k: int) -> tuple[TracedEvent, int, dict[int, Mark]] | None:
-            if k != place:
+        def reached(k: int, steps: _Steps) -> int | None:
+            if k < min(wanted, last):
                 return None
-            last = len(trace[k].before)
-            shown = last if place < position - first else min(choose(trace[k].steps), last)
-            return trace[k], shown, parts.marks(k, shown)
+            return len(steps) - 1 if number is None or wanted > last else min(number, len(steps) - 1)
 
-        found = await self._walked(trace, 0, reached)
-        if found is None or self._trace is not trace:
-            return False
-        step, self._shown_step, self._marks = found
-        self._position = step.event.position
-        beginning = (
-            f"This section has the events {first} to {first + len(trace) - 1}; "
-            "partial matches that begin before it are not seen."
-        )
-        self._work.say(beginning if first else f"This section has the first {len(trace):,} events.")
-        self._show(trace, step.steps[self._shown_step])
-        return True
+        return await self._seek(trace, 0, reached)
 
     async def _make(self, first: int, size: int = limits.STUDIED_EVENTS) -> Trace | None:
         """Trace another stretch. If that fails or is stopped, the former one stays."""
@@ -227,27 +209,37 @@ class SteppingPanel:
         self._slider.set_visibility(True)
         return self._trace
 
-    async def _walked(self, trace: Trace, start: int, seek: Callable[[int], _T | None]) -> _T | None:
-        """The first thing that is found from an event of the stretch on; if there is none, the note says why."""
-        reached = start
+    async def _seek(self, trace: Trace, start: int, find: Callable[[int, _Steps], int | None]) -> bool:
+        """Show the first step that is found, by its number, from an event on; else the note says why there is none."""
+        reached, first, parts = start, trace.sample.first, self._parts
+        assert parts is not None
 
-        def walk() -> _T | None:
+        def walk() -> tuple[int, dict[int, Mark]] | None:
             nonlocal reached
             try:
                 for reached in range(start, len(trace)):
                     look()
-                    _ = trace[reached]
-                    found = seek(reached)
-                    if found is not None:
-                        return found
+                    number = find(reached, trace[reached].steps)
+                    if number is not None:
+                        return number, parts.marks(reached, number)
             except StoppedError:
-                raise StoppedError(f"stopped at event {reached + trace.sample.first}.") from None
+                raise StoppedError(f"stopped at event {reached + first}.") from None
             return None
 
-        found = await self._work.run(lambda: f"Working … event {reached + trace.sample.first}", walk)
+        found = await self._work.run(lambda: f"Working … event {reached + first}", walk)
         if found is None and not self._work.failed:
             self._work.say("No further event of this section detects a match.")
-        return found
+        if found is None or self._trace is not trace:
+            return False
+        self._shown_step, self._marks = found
+        self._position = self._number.value = self._slider.value = reached + first
+        beginning = (
+            f"This section has the events {first} to {first + len(trace) - 1}; "
+            "partial matches that begin before it are not seen."
+        )
+        self._work.say(beginning if first else f"This section has the first {len(trace):,} events.")
+        self._show(trace, trace[reached].steps[self._shown_step])
+        return True
 
     # -- what is shown -----------------------------------------------------------------------------------------------
 
