@@ -12,8 +12,9 @@ import secrets
 import socket
 import threading
 import webbrowser
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory, mkdtemp
 from types import MappingProxyType
@@ -93,21 +94,22 @@ class Tabs:
 
     def __init__(self, first: StudioSession) -> None:
         self._pattern, self._first = first.twin(), [first]
-        self._made = lru_cache(limits.STUDIO_TABS)(self._new)
+        #: Those looked at last stand last.
+        self._known: OrderedDict[str, StudioSession] = OrderedDict()
 
     def of(self, tab: str, asked: Mapping[str, str] = MappingProxyType({})) -> StudioSession:
         """The session of a tab; a session that has rested while many others were looked at is forgotten.
 
         A new one begins with the query that is ``asked`` for, as a link does.
         """
-        before = self._made.cache_info().misses
-        found = self._made(tab)
-        if self._made.cache_info().misses > before and "query" in asked:
-            found.follow(asked)
-        return found
-
-    def _new(self, _: str) -> StudioSession:
-        return self._first.pop() if self._first else self._pattern.twin()
+        if tab not in self._known:
+            new = self._known[tab] = self._first.pop() if self._first else self._pattern.twin()
+            if "query" in asked:
+                new.follow(asked)
+        self._known.move_to_end(tab)
+        if len(self._known) > limits.STUDIO_TABS:
+            self._known.popitem(last=False)
+        return self._known[tab]
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -41,7 +41,6 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
     the diagram is too large or the layout engine is not installed, `ArgumentError` for another theme.
     """
     diagram = with_words(diagram) if diagram.kind == "transducer" else diagram
-    sheet = Sheet(title or diagram.kind, theme, arrows_in_words(diagram))
     of_vertices: list[_Lines] = [
         [[(line, "cf-bold")] for line in shortened(vertex.name, 28, 4)] for vertex in diagram.vertices
     ]
@@ -53,7 +52,14 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
         lines = _texts(arrow)
         stacked.append((len(of_ways[way]), lines))
         of_ways[way] = [*of_ways[way], *lines]
-    drawn = _drawn(diagram, of_vertices, of_ways)
+    root = _drawn(diagram, of_vertices, of_ways)
+    drawn = {str(group.get("id")): group for group in root.iter("g")}
+    caption = [(k == 0, line) for one in diagram.caption for k, line in enumerate(wrapped(one, _CAPTION))]
+    # Graphviz counts from the lower left corner, with a margin of four pixels.
+    width, height = (float(size) - 8 for size in root.attrib["viewBox"].split()[2:])
+    right = max([width, *(text_width(line) for _, line in caption)])
+    bottom = LINE * (len(caption) + 1) if caption else 0.0
+    sheet = Sheet(title or diagram.kind, theme, arrows_in_words(diagram), ((0, -height), (right, bottom)))
     for k, vertex in enumerate(diagram.vertices):
         if vertex.begins:
             _take(sheet, drawn[f"b{k}"], sheet.group("cf-begin"), ())
@@ -63,13 +69,9 @@ def to_svg(diagram: Diagram, *, title: str = "", theme: Theme = "auto") -> str:
     for k, vertex in enumerate(diagram.vertices):
         kind = "cf-vertex cf-end" if vertex.ends else "cf-vertex"
         _take(sheet, drawn[f"v{k}"], sheet.group(f"{kind} {vertex.role}".rstrip(), vertex.name), of_vertices[k])
-    left, _, _, y = sheet.corners
-    y += LINE
-    for one in diagram.caption:
-        for k, line in enumerate(wrapped(one, _CAPTION)):
-            word, colon, meaning = line.partition(": ") if k == 0 else ("", "", line)
-            sheet.text(left, y + LINE / 2, [(word + colon, "cf-bold"), (meaning, "")], sheet.root)
-            y += LINE
+    for k, (begins, line) in enumerate(caption):
+        word, colon, meaning = line.partition(": ") if begins else ("", "", line)
+        sheet.text(0, LINE * (k + 1.5), [(word + colon, "cf-bold"), (meaning, "")], sheet.root)
     return str(sheet)
 
 
@@ -106,8 +108,8 @@ def _texts(arrow: Arrow) -> list[Texts]:
 # -- to Graphviz and back
 
 
-def _drawn(diagram: Diagram, of_vertices: Sequence[_Lines], of_ways: Mapping[_Way, _Lines]) -> dict[str, Element]:
-    """The groups that Graphviz draws, with room for texts: of vertices (v0), ways, and ways into states (b0)."""
+def _drawn(diagram: Diagram, of_vertices: Sequence[_Lines], of_ways: Mapping[_Way, _Lines]) -> Element:
+    """What Graphviz draws, with room for texts: groups of vertices (v0), ways, and ways into states (b0)."""
     if len(diagram.vertices) + len(diagram.arrows) > limits.DRAWN_PARTS:
         raise PictureError(
             f"a picture of {len(diagram.vertices)} states and {len(diagram.arrows)} transitions is too large to read: "
@@ -148,8 +150,7 @@ def _drawn(diagram: Diagram, of_vertices: Sequence[_Lines], of_ways: Mapping[_Wa
         whole = AGraph(string="\n".join(["digraph {", *graph, "}"]))
         text = whole.draw(format="svg", prog="dot").decode()
         whole.close()
-    root = ElementTree.fromstring(text.replace(' xmlns="http://www.w3.org/2000/svg"', ""))
-    return {str(group.get("id")): group for group in root.iter("g")}
+    return ElementTree.fromstring(text.replace(' xmlns="http://www.w3.org/2000/svg"', ""))
 
 
 def _size(lines: _Lines) -> tuple[int, int]:
@@ -175,17 +176,16 @@ def _take(sheet: Sheet, drawn: Element, into: Element, lines: _Lines, first: int
     framed = drawn.get("class") == "node"
     # The inner of two frames stands first.
     for part in reversed(drawn):
-        numbers = map(float, re.findall(r"-?\d+(?:\.\d+)?", part.get("points") or part.get("d") or ""))
-        points = list(zip(numbers, numbers))
         if part.get("fill") == _ROOM:
-            room = points
+            numbers = map(float, re.findall(r"-?\d+(?:\.\d+)?", part.attrib["points"]))
+            room = list(zip(numbers, numbers))
         elif part.tag == "ellipse":
             x, y, radius = (float(part.attrib[name]) for name in ("cx", "cy", "rx"))
             sheet.circle(x, y, radius, "cf-shape", into)
         elif part.tag in ("path", "polygon"):
             kind = "cf-shape" if framed else "cf-shaft" if part.tag == "path" else "cf-head"
             course = "d" if part.tag == "path" else "points"
-            sheet.add(into, part.tag, {course: part.attrib[course], "class": kind}, *points)
+            ElementTree.SubElement(into, part.tag, {course: part.attrib[course], "class": kind})
     for k, line in enumerate(lines, first):
         (left, bottom), (right, top) = room[0], room[2]
         y = (bottom + top) / 2 + LINE * (k - ((whole or len(lines)) - 1) / 2)

@@ -68,7 +68,7 @@ def formula_svg(tree: Node, *, theme: Theme = "auto", marks: Mapping[int, b.Mark
     for node in walk(tree):
         if id(node) in marks and marks[id(node)].lines:
             said.append(f"{show(node, kinds=False)}: {', '.join(marks[id(node)].lines)}")
-    sheet = Sheet(show(tree), theme, "; ".join(said))
+    sheet = Sheet(show(tree), theme, "; ".join(said), ((0, 0), (box.width, box.height)))
     b.draw(sheet, box)
     return str(sheet)
 

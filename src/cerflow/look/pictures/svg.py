@@ -64,13 +64,13 @@ def shortened(text: str, letters: int, most: int) -> list[str]:
 
 
 class Sheet:
-    """An SVG picture under construction: elements have places in pixels, and the picture holds them all in the end.
+    """An SVG picture under construction: elements have places in pixels.
 
-    ``title`` is its name, ``said`` tells readers of screens what it shows. Raises `ArgumentError` for a theme that does
-    not exist.
+    ``title`` is its name, ``said`` tells readers of screens what it shows, and all lies between the corners ``extent``,
+    its upper left one and its lower right one. Raises `ArgumentError` for a theme that does not exist.
     """
 
-    def __init__(self, title: str, theme: Theme, said: str = "") -> None:
+    def __init__(self, title: str, theme: Theme, said: str, extent: tuple[Point, Point]) -> None:
         one_of(theme, "theme", *get_args(Theme))
         told = {"title": one_line(title), "desc": one_line(said or title)}
         kind = "cf-picture" if theme == "auto" else f"cf-picture cf-{theme}"
@@ -82,8 +82,12 @@ class Sheet:
         for tag, text in told.items():
             ElementTree.SubElement(self.root, tag, {"id": f"{name}-{tag}"}).text = text
         ElementTree.SubElement(self.root, "style").text = _STYLE
-        self._paper = ElementTree.SubElement(self.root, "rect", {"class": "cf-paper", "rx": "8"})
-        self._covered: list[Point] = []
+        (x, y), (right, bottom) = extent
+        left, top = floor(x) - _MARGIN, floor(y) - _MARGIN
+        size = {"width": str(ceil(right) - left + _MARGIN), "height": str(ceil(bottom) - top + _MARGIN)}
+        self.root.attrib |= {"viewBox": f"{left} {top} {size['width']} {size['height']}", **size}
+        paper = {"class": "cf-paper", "rx": "8", "x": str(left), "y": str(top), **size}
+        ElementTree.SubElement(self.root, "rect", paper)
 
     def group(self, kind: str, title: str = "") -> ElementTree.Element:
         """A group of elements; ``title`` is shown when the pointer rests on it."""
@@ -95,12 +99,11 @@ class Sheet:
     def rect(self, x: float, y: float, width: float, height: float, kind: str, into: _Into, radius: float = 6) -> None:
         """A rectangle with round corners."""
         place = {"x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height), "rx": _n(radius)}
-        self.add(into, "rect", {**place, "class": kind}, (x, y), (x + width, y + height))
+        ElementTree.SubElement(into, "rect", {**place, "class": kind})
 
     def circle(self, x: float, y: float, radius: float, kind: str, into: _Into) -> None:
         """A circle around a point."""
-        place = {"cx": _n(x), "cy": _n(y), "r": _n(radius)}
-        self.add(into, "circle", {**place, "class": kind}, (x - radius, y - radius), (x + radius, y + radius))
+        ElementTree.SubElement(into, "circle", {"cx": _n(x), "cy": _n(y), "r": _n(radius), "class": kind})
 
     def clock(self, x: float, y: float, radius: float, share: float, into: _Into) -> None:
         """A clock around a point, filled as far as a share of the time has passed."""
@@ -109,11 +112,11 @@ class Sheet:
         end, far = (x + radius * sin(angle), y - radius * cos(angle)), int(share > 0.5)
         edge = f"A{_n(radius)} {_n(radius)} 0 {far} 1 {_points([end])}"
         path = f"M{_points([(x, y)])} L{_points([(x, y - radius)])} {edge}Z"
-        self.add(into, "path", {"d": path, "class": "cf-passed"}, (x, y), end)
+        ElementTree.SubElement(into, "path", {"d": path, "class": "cf-passed"})
 
     def line(self, points: Sequence[Point], kind: str, into: _Into) -> None:
         """Straight lines from point to point."""
-        self.add(into, "path", {"d": f"M{_points(points)}", "class": kind}, *points)
+        ElementTree.SubElement(into, "path", {"d": f"M{_points(points)}", "class": kind})
 
     def head(self, tip: Point, behind: Point, into: _Into) -> None:
         """The head of an arrow that comes from the point ``behind``."""
@@ -123,39 +126,19 @@ class Sheet:
         (x, y), long, wide = tip, 8.0, 3.6
         left = (x - long * dx + wide * dy, y - long * dy - wide * dx)
         right = (x - long * dx - wide * dy, y - long * dy + wide * dx)
-        corners = (tip, left, right)
-        self.add(into, "polygon", {"points": _points(corners), "class": "cf-head"}, *corners)
+        ElementTree.SubElement(into, "polygon", {"points": _points((tip, left, right)), "class": "cf-head"})
 
     def text(self, x: float, y: float, pieces: Texts, into: _Into, anchor: Anchor = "start") -> None:
         """A line of texts, each with a class of its own or none; its middle is at the height y."""
-        shown = [(one_line(text), kind) for text, kind in pieces if text]
-        width = sum(text_width(text) for text, _ in shown)
-        left = x - (width / 2 if anchor == "middle" else 0)
         place = {"x": _n(x), "y": _n(y + 4)}
         if anchor != "start":
             place["text-anchor"] = anchor
-        element = self.add(into, "text", place, (left, y - LINE / 2), (left + width, y + LINE / 2))
-        for text, kind in shown:
-            ElementTree.SubElement(element, "tspan", {"class": kind} if kind else {}).text = text
-
-    def add(self, into: _Into, tag: str, attributes: dict[str, str], *covered: Point) -> ElementTree.Element:
-        """An element that covers some points."""
-        self._covered += covered
-        return ElementTree.SubElement(into, tag, attributes)
-
-    @property
-    def corners(self) -> tuple[float, float, float, float]:
-        """The least x and y that are covered, and the greatest."""
-        xs, ys = zip(*(self._covered or [(0.0, 0.0)]))
-        return min(xs), min(ys), max(xs), max(ys)
+        element = ElementTree.SubElement(into, "text", place)
+        for text, kind in pieces:
+            if text:
+                ElementTree.SubElement(element, "tspan", {"class": kind} if kind else {}).text = one_line(text)
 
     def __str__(self) -> str:
-        x, y, right, bottom = self.corners
-        left, top = floor(x) - _MARGIN, floor(y) - _MARGIN
-        width, height = ceil(right) - left + _MARGIN, ceil(bottom) - top + _MARGIN
-        size = {"width": str(width), "height": str(height)}
-        self.root.attrib |= {"viewBox": f"{left} {top} {width} {height}", **size}
-        self._paper.attrib |= {"x": str(left), "y": str(top), **size}
         return ElementTree.tostring(self.root, encoding="unicode")
 
 

@@ -6,7 +6,7 @@ by the meaning of the query and not by rules of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from numbers import Integral
@@ -22,7 +22,7 @@ from cerflow.language.condition import Attribute, LabelReference
 from cerflow.language.node import walk
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import labels_of
-from cerflow.look.studying.fitting import Fit, Wanted, detection, fit, reported
+from cerflow.look.studying.fitting import Fit, Wanted, detection, reported
 from cerflow.look.studying.relaxing import Constraint, constraints, relaxed
 from cerflow.look.studying.samples import StudiedEvents, key_of_event, substream_at
 from cerflow.look.studying.wording import shown_pairs, shown_value, time_of
@@ -75,6 +75,33 @@ class WhyNot:
         return "\nor ".join("\n  and ".join(map(str, parts)) for parts in self.reasons)
 
 
+@dataclass(frozen=True)
+class _Variant:
+    """A query ``without`` some of its parts: then it has the wanted events as the match ``found``."""
+
+    select: Select
+    left_out: Sequence[Constraint]
+    without: Select
+    sample: StudiedEvents
+    wanted: Wanted
+    found: Fit
+
+    @property
+    def reason(self) -> tuple[RefusingPart, ...]:
+        """The parts that are left out, with the words why each refuses the events."""
+        return tuple(RefusingPart(dotted(c.text), c.node.span, _words(c, self)) for c in self.left_out)
+
+
+def _tried(select: Select, left_out: Sequence[Constraint], sample: StudiedEvents, wanted: Wanted) -> _Variant | None:
+    """The query without some parts, if it then has the wanted events as a match."""
+    without = relaxed(select, left_out)
+    try:
+        found = detection(without, sample, wanted)
+    except (QueryError, UnsupportedQueryError):
+        return None
+    return None if found is None else _Variant(select, left_out, without, sample, wanted, found)
+
+
 def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
     """See `Query.why_not`."""
     wanted = _wanted(chosen, sample)
@@ -88,19 +115,17 @@ def why_not(select: Select, sample: StudiedEvents, chosen: Chosen) -> WhyNot:
         raise UnsupportedQueryError(
             f"the query has {len(parts)} parts that can refuse events; {limits.WHY_NOT_PARTS} are examined"
         )
-    single = [part for part in parts if _accepted(select, [part], sample, wanted)]
+    single = [one for part in parts if (one := _tried(select, [part], sample, wanted)) is not None]
     if single:
-        reasons: list[list[Constraint]] = [[part] for part in single]
-    elif not _accepted(select, parts, sample, wanted):
-        return WhyNot(None, shape=_shape(select, parts, sample, wanted))
-    else:
-        left_out = list(parts)
-        for part in parts:
-            fewer = [other for other in left_out if other is not part]
-            if _accepted(select, fewer, sample, wanted):
-                left_out = fewer
-        reasons = [left_out]
-    return WhyNot(None, tuple(_explained(select, parts, sample, wanted) for parts in reasons))
+        return WhyNot(None, tuple(one.reason for one in single))
+    least = _tried(select, parts, sample, wanted)
+    if least is None:
+        anyhow = dict.fromkeys(wanted, frozenset[str]())
+        return WhyNot(None, shape=_shape(wanted, _tried(select, parts, sample, anyhow)))
+    for part in parts:
+        fewer = [other for other in least.left_out if other is not part]
+        least = _tried(select, fewer, sample, wanted) or least
+    return WhyNot(None, (least.reason,))
 
 
 def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
@@ -118,20 +143,11 @@ def _wanted(chosen: Chosen, sample: StudiedEvents) -> Wanted:
     return wanted
 
 
-def _accepted(select: Select, left_out: list[Constraint], sample: StudiedEvents, wanted: Wanted) -> bool:
-    try:
-        return detection(relaxed(select, left_out), sample, wanted) is not None
-    except (QueryError, UnsupportedQueryError):
-        return False
-
-
-def _shape(select: Select, parts: list[Constraint], sample: StudiedEvents, wanted: Wanted) -> str:
-    if any(wanted.values()):
-        anyhow = dict.fromkeys(wanted, frozenset[str]())
-        found = fit(relaxed(select, parts), sample, anyhow) if _accepted(select, parts, sample, anyhow) else None
-        if found is not None:
-            match = shown_pairs(found.complex_event)
-            return f"the events never have these labels together; with these events a match is {match}"
+def _shape(wanted: Wanted, anyhow: _Variant | None) -> str:
+    """Why the events are no match, whatever is left out; they are one with other labels if that is given."""
+    if anyhow is not None:
+        match = shown_pairs(anyhow.found.complex_event)
+        return f"the events never have these labels together; with these events a match is {match}"
     events = "one event" if len(wanted) == 1 else f"these {len(wanted)} events"
     return (
         f"no match consists of {events} alone, whatever the types and values: the pattern reports more or fewer events"
@@ -148,35 +164,24 @@ _PLAIN = {
 }
 
 
-def _explained(
-    select: Select, way: list[Constraint], sample: StudiedEvents, wanted: Wanted
-) -> tuple[RefusingPart, ...]:
-    without = relaxed(select, way)
-    found = fit(without, sample, wanted)
-    assert found is not None
-    return tuple(
-        RefusingPart(dotted(c.text), c.node.span, _words(c, select, without, sample, wanted, found)) for c in way
-    )
-
-
-def _words(c: Constraint, select: Select, without: Select, sample: StudiedEvents, wanted: Wanted, found: Fit) -> str:
-    """Why a part of a query refuses the events, which ``found`` is a match of the query ``without`` some parts."""
-    positions = sorted(wanted)
+def _words(c: Constraint, variant: _Variant) -> str:
+    """Why a part that is left out refuses the events."""
+    select, sample, positions = variant.select, variant.sample, sorted(variant.wanted)
     match c.kind:
         case "condition":
-            return _condition(c, sample, found)
+            return _condition(c, sample, variant.found)
         case "type":
-            return _type(c, sample, found)
+            return _type(c, sample, variant.found)
         case "window":
             return _window(c, sample, positions)
         case "exclusion":
-            return _exclusion(c, without, sample, found)
+            return _exclusion(c, variant)
         case "preference" | "limit":
-            return _rivals(select, sample, found)
+            return _rivals(select, sample, variant.found)
         case "contiguity":
-            part = substream_at(without, sample.stretch(positions[0], positions[-1] + 1), positions)
+            part = substream_at(variant.without, sample.stretch(positions[0], positions[-1] + 1), positions)
             assert part is not None
-            gaps = [f"event {p}" for p in part.places if p not in wanted]
+            gaps = [f"event {p}" for p in part.places if p not in positions]
             lies = "lies" if len(gaps) == 1 else "lie"
             return f"{_few(gaps)} {lies} in between" if gaps else "the events do not follow one another directly"
         case "partition":
@@ -225,13 +230,13 @@ def _window(c: Constraint, sample: StudiedEvents, positions: list[int]) -> str:
     return f"the events are too far apart: event {first.position} is at {at}, event {last.position} at {until}"
 
 
-def _exclusion(c: Constraint, without: Select, sample: StudiedEvents, found: Fit) -> str:
+def _exclusion(c: Constraint, variant: _Variant) -> str:
     assert isinstance(c.node, f.Exclusion)
-    positions = sorted(p for _, p in found.complex_event)
     if isinstance(c.node, f.NotFollowedBy):
-        return _followed(c.node, without, sample, found)
+        return _followed(c.node, variant)
+    sample, positions = variant.sample, sorted(p for _, p in variant.found.complex_event)
     begin = sample.first if isinstance(c.node, f.Unless) else positions[0]
-    part = substream_at(without, sample.stretch(begin, positions[-1] + 1), positions)
+    part = substream_at(variant.without, sample.stretch(begin, positions[-1] + 1), positions)
     assert part is not None
     first = next(_matches(c.node.right, sample, [*part.places]), None)
     if first is None:
@@ -239,14 +244,13 @@ def _exclusion(c: Constraint, without: Select, sample: StudiedEvents, found: Fit
     return f"what must not happen has happened: {_events(sample, first)}"
 
 
-def _followed(node: f.NotFollowedBy, without: Select, sample: StudiedEvents, found: Fit) -> str:
+def _followed(node: f.NotFollowedBy, variant: _Variant) -> str:
     """Says which event came before a deadline, or that it has not passed yet."""
-    labels = labels_of(node.left).assigned
-    own = {p for a, p in found.complex_event if a in labels} or {p for _, p in found.complex_event}
+    sample, pairs, labels = variant.sample, variant.found.complex_event, labels_of(node.left).assigned
+    own = {p for a, p in pairs if a in labels} or {p for _, p in pairs}
     last = max(own)
-    deadline = ""
     for stretch in sample.stretches(min(own), last):
-        part = substream_at(without, stretch, own)
+        part = substream_at(variant.without, stretch, own)
         assert part is not None
         behind = part.events[part.places[last] + 1 :]
         deadline, before, passed = _deadline(node.window, stretch, part.events[part.places[last]], behind)

@@ -44,7 +44,8 @@ def strip_svg(outcome: Outcome) -> str:
     names = [f"{label}  {len(places):,}" for label, places in shown]
     left = max(map(text_width, names)) + 12
     said = "; ".join(f"{label}: {len(p):,} events, from {min(p):,} to {max(p):,}" for label, p in shown)
-    sheet = Sheet(f"Events{some} by label, in the order of the stream", "auto", said)
+    corners = (0, -LINE / 2), (left + _WIDTH, LINE * (len(shown) - 0.5))
+    sheet = Sheet(f"Events{some} by label, in the order of the stream", "auto", said, corners)
     for k, (name, (_, places)) in enumerate(zip(names, shown)):
         middle = k * LINE
         group = sheet.group(f"cs-lane{k % _COLOURS}", name)
