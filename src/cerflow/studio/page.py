@@ -14,15 +14,7 @@ from cerflow.api.programs.program import Program
 from cerflow.base.errors import CerflowError
 from cerflow.look.pictures.formula_svg import formula_svg
 from cerflow.look.studying.wording import sentence
-from cerflow.studio.panels.asking import AskingPanel
-from cerflow.studio.panels.comparing import ComparingPanel
-from cerflow.studio.panels.data import DataPanel
-from cerflow.studio.panels.drawing import Picture, automaton_svg, strip_svg
-from cerflow.studio.panels.editor import QueryEditor
-from cerflow.studio.panels.export import ExportPanel
-from cerflow.studio.panels.running import RunningPanel
-from cerflow.studio.panels.stepping import SteppingPanel
-from cerflow.studio.panels.work import heading, icon_button
+from cerflow.studio.panels import asking, comparing, data, drawing, editor, export, running, stepping, work
 from cerflow.studio.runs import Preview, preview, shown_number, stopped_if
 from cerflow.studio.sampling import CONSTRUCTS, KEYS
 from cerflow.studio.session import StudioSession
@@ -70,7 +62,7 @@ class StudioPage:
                     holder = ui.element("div").classes("w-full h-full")
                 below = ui.column().classes("w-full gap-0")
                 with ui.column().classes("w-full flex-1 min-h-0 gap-1 p-3 no-wrap border-t border-gray-500/30"):
-                    self._picture = Picture()
+                    self._picture = drawing.Picture()
                     with ui.row().classes("w-full items-center gap-2"):
                         self._kind = ui.toggle(["Boxes", "Automaton"], value="Boxes", on_change=self._draw)
                         self._kind.props('dense no-caps unelevated aria-label="Picture of the query"')
@@ -86,7 +78,7 @@ class StudioPage:
             with splitter.after, ui.column().classes("w-full h-full gap-0 no-wrap"):
                 self._tabs()
         with holder:
-            self._editor = QueryEditor(session, self._settled, self._run)
+            self._editor = editor.QueryEditor(session, self._settled, self._run)
         # The line below the editor belongs to it, but not into its box.
         self._editor.line.move(below)
         ui.keyboard(self._key, ignore=[])
@@ -103,10 +95,10 @@ class StudioPage:
             ui.button("Run", icon="play_arrow", on_click=self._run).props(
                 'unelevated dense color=white text-color=primary no-caps padding="2px 12px" title="Ctrl+Enter"'
             )
-            with icon_button("history", "Earlier queries", self._list_history).props("color=white"):
+            with work.icon_button("history", "Earlier queries", self._list_history).props("color=white"):
                 self._history = ui.menu().props('role=region aria-label="Earlier queries" transition-duration=1')
-            icon_button("help_outline", "Help", self._help().open).props("color=white")
-            icon_button("contrast", "Dark or light", self._turn).props("color=white")
+            work.icon_button("help_outline", "Help", self._help().open).props("color=white")
+            work.icon_button("contrast", "Dark or light", self._turn).props("color=white")
 
     def _help(self) -> ui.dialog:
         with ui.dialog().props('aria-label="Help" transition-duration=1') as dialog, ui.card():
@@ -114,7 +106,7 @@ class StudioPage:
                 ui.link("The manual of the language", "/manual", new_tab=True).classes("self-center")
                 ui.button("Close", on_click=dialog.close, color=None).props("flat no-caps")
             for title, told in (("The language in short", CONSTRUCTS), ("Keys", KEYS)):
-                heading(title)
+                work.heading(title)
                 with ui.element("dl").classes("cs-constructs text-sm"):
                     for term, said in told.items():
                         with ui.element("dt").classes("font-mono"):
@@ -148,17 +140,17 @@ class StudioPage:
             tab.props(f"aria-controls=c{panels.id}")
         with panels.classes("w-full flex-1 overflow-auto"):
             with ui.tab_panel("data"):
-                self._data = DataPanel(self._session, lambda: self._editor.refresh())
+                self._data = data.DataPanel(self._session, lambda: self._editor.refresh())
             with ui.tab_panel("matches"):
-                self._running = RunningPanel(self._session, self._step_to, self._ask_about)
+                self._running = running.RunningPanel(self._session, self._step_to, self._ask_about)
             with ui.tab_panel("step"):
-                self._stepping = SteppingPanel(self._session, self._draw, self._ask_about)
+                self._stepping = stepping.SteppingPanel(self._session, self._draw, self._ask_about)
             with ui.tab_panel("why"):
-                self._asking = AskingPanel(self._session)
+                self._asking = asking.AskingPanel(self._session)
             with ui.tab_panel("compare"):
-                self._comparing = ComparingPanel(self._session)
+                self._comparing = comparing.ComparingPanel(self._session)
             with ui.tab_panel("export"):
-                self._export = ExportPanel(self._session)
+                self._export = export.ExportPanel(self._session)
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
@@ -192,13 +184,13 @@ class StudioPage:
                 query = self._session.single_query() if self._preview is None else self._preview.query
                 picture = formula_svg(query.tree, marks=parts)
             else:
-                picture = automaton_svg(self._session.transducer())
+                picture = drawing.automaton_svg(self._session.transducer())
         except CerflowError as error:
             self._picture_problem.text = "The query has an error." if self._session.problems() else sentence(error)
             picture = ""
         self._preview_line.text = said
         seen = self._preview if said == self._preview_said else None
-        self._strip.set_content("" if seen is None else strip_svg(seen.outcome))
+        self._strip.set_content("" if seen is None else drawing.strip_svg(seen.outcome))
         self._picture.show(picture)
 
     async def _look(self) -> None:

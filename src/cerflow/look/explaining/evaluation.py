@@ -15,8 +15,7 @@ from cerflow.engine.pushdown.relevance import relevant_events
 from cerflow.engine.recognize import columns_needed as needed
 from cerflow.engine.recognize.planning import absent_so_far, detects_only
 from cerflow.engine.results.report import Report
-from cerflow.engine.scan.program.compiler import ScanProgram, scan_program
-from cerflow.engine.scan.program.effects import counted_states, empties_states
+from cerflow.engine.scan.program import compiler, effects
 from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.slices.division import divided
 from cerflow.engine.tables.transducer_tables import TransducerTables
@@ -186,7 +185,7 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
     evaluation = Evaluation.of(tables)
     per = {k: f"distinct value of {name}" for name, numbers in evaluation.by_string.items() for k in numbers}
     schema, read = tables.schema, columns_read(tables, select)
-    program = scan_program(tables, select.partition, None, evaluation, absent_so_far(select, schema, read))
+    program = compiler.scan_program(tables, select.partition, None, evaluation, absent_so_far(select, schema, read))
     recognition = read | {schema.type, schema.time}
     results = Report(select, schema, positions=True, position=None).stored
     tests = [
@@ -217,7 +216,7 @@ def _with_columns(select: Select, tables: TransducerTables) -> Facts:
     return {"tests": tests, "expressions": expressions, "atoms": kinds, "columns": columns, "scan": scan}
 
 
-def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
+def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[str]:
     """Which events a scan leaves out before configurations see any, and why not others."""
     guards, found = program.guards, program.contiguity
     lines = [f"while no event has the type {listed(sorted(program.absent))}"] if program.absent else []
@@ -236,9 +235,9 @@ def _left_out(program: ScanProgram, tables: TransducerTables) -> list[str]:
     flow = program.flow
     by_next = isinstance(flow, Flow) and flow.by_key is not None and not flow.waits
     lines += [] if by_next else [f"none by their neighbours: {found}"]
-    if empties_states(tables):
+    if effects.empties_states(tables):
         lines.append("those that change no state in which partial matches may wait")
-        if counted_states(tables, program.outputs):
+        if effects.counted_states(tables, program.outputs):
             lines.append("most others until matches are listed: runs are counted by state")
     if isinstance(flow, str):
         lines.append(f"none by the states of runs: {flow}")

@@ -23,10 +23,7 @@ from cerflow.language.node import transform, walk
 from cerflow.language.printer import show
 from cerflow.language.select import LabelItem, Select
 from cerflow.language.sremo import Regular, Windowed
-from cerflow.logic.analysis.columns import attributes_in
-from cerflow.logic.analysis.multiplicity import label_counts
-from cerflow.logic.analysis.scopes import labels_of, relation_names, resolve
-from cerflow.logic.analysis.types import check_types
+from cerflow.logic.analysis import columns, multiplicity, scopes, types
 from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting.implied import with_windows_of_gaps
 from cerflow.logic.rewriting.strategies import without_strategies
@@ -57,7 +54,7 @@ def explain_query(
     """
     one_of(format, "format", *get_args(ExplainFormat))
     if schema is not None:
-        check_types(select, schema)
+        types.check_types(select, schema)
     if format == "boxes":
         return formula_svg(written)
     compiled: Transducer | None = None
@@ -93,9 +90,9 @@ def explain_query(
         "evaluable": Told(refused is None),
         "unsupported": _refusal(refused),
         "formula": _formula(written, select),
-        "event_types": Told(sorted(relation_names(select.formula))),
+        "event_types": Told(sorted(scopes.relation_names(select.formula))),
         "other_events": Told(others),
-        "attributes": Told(sorted(attributes_in(select))),
+        "attributes": Told(sorted(columns.attributes_in(select))),
         "labels": _labels(select.formula, others),
         "filters": _filters(select.formula),
         "select": _select(select, window, kept, None if values is None else values.meaning),
@@ -141,9 +138,9 @@ def _formula(written: Select, select: Select) -> Told:
 
 
 def _labels(formula: f.Formula, others: bool) -> Told:
-    relations = labels_of(formula).relations
+    relations = scopes.labels_of(formula).relations
     facts, rows = [], []
-    for label, (least, bound) in sorted(label_counts(formula).bounds.items()):
+    for label, (least, bound) in sorted(multiplicity.label_counts(formula).bounds.items()):
         if label != f.UNNAMED:
             most = None if bound == inf else int(bound)
             facts.append({"label": label, "least": least, "most": most, "event_type": label in relations})
@@ -165,7 +162,7 @@ def _number_of_events(least: int, most: int | None) -> str:
 def _filters(formula: f.Formula) -> Told:
     nodes = list(walk(formula))
     facts: list[Facts] = []
-    for index, bindings in sorted(resolve(formula).outer.items()):
+    for index, bindings in sorted(scopes.resolve(formula).outer.items()):
         current = nodes[index]
         assert isinstance(current, f.Filter | f.NotEvent)
         assert current.condition is not None

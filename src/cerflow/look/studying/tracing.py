@@ -103,12 +103,10 @@ class SubstreamRuns:
             return None
         going_on = [pairs for c in step.living if c.number in reached for pairs in c.some]
         found = [{p for _, p in pairs}.intersection(positions) for pairs in going_on]
-        labels: dict[int, set[str]] = {p: set() for p in sorted({max(own) for own in found if own} or positions)}
-        for label, position in chain.from_iterable(going_on):
-            if position in labels:
-                labels[position].add(label)
+        labels = gathered((position, label) for label, position in chain.from_iterable(going_on))
         named: list[tuple[str | None, int]] = []
-        for position, names in labels.items():
+        for position in sorted({max(own) for own in found if own} or positions):
+            names = {*labels.get(position, ())}
             # A label of AS says more than a type or a kind.
             given = names - {self._part.events[self._part.places[position]].type, *self._kinds}
             named.append((min(given or names, default=None), position))
