@@ -481,3 +481,34 @@ def test_keys_without_an_event_that_all_matches_need_are_ruled_out(clauses, time
         found = [match for begin in range(0, size, rows) for match in recognizer.push(table.slice(begin, rows))]
         assert bag(found) == bag(expected)
     assert bag(query.match(table, time="t").to_pylist()) == bag(expected)
+
+
+@pytest.mark.parametrize("keys", [3_000, 20])
+@pytest.mark.parametrize(
+    ("pattern", "clauses"),
+    [
+        ("(A AS a ; A AS b) FILTER b.v > a.v", " PARTITION BY k WITHIN 500 [t]"),
+        ("(A AS a ; A AS b) FILTER a.k = b.k AND b.v > a.v", " WITHIN 300 EVENTS"),
+        ("(A AS a ; (A OR B) AS b ; A AS c) FILTER b.v != a.v", " PARTITION BY k WITHIN 2000 [t]"),
+        ("(A AS a ; (A AS b)+) FILTER b.v > a.v", " PARTITION BY k WITHIN 200 [t]"),
+    ],
+)
+def test_keys_without_two_events_that_all_matches_need_are_ruled_out(pattern, clauses, keys, rows_read):
+    generator, size = random.Random(6), 12_000
+    columns = {
+        "type": generator.choices("ABCD", [10, 4, 4, 80], k=size),
+        "v": generator.choices(range(9), k=size),
+        "k": generator.choices([None, *range(keys)], k=size),
+        "t": range(size),
+    }
+    table, query = pa.table(columns), cerflow.parse(f"SELECT * WHERE {pattern}{clauses}")
+    found = bag(query.match(table, time="t").to_pylist())
+    assert found
+    if keys == 3_000:
+        assert sum(rows_read) < columns["type"].count("A") // 4
+    for rows in (5_000, 1_999):
+        recognizer = query.recognizer(table.schema, time="t")
+        pushes = (recognizer.push(table.slice(begin, rows)) for begin in range(0, size, rows))
+        assert bag([match for matches in pushes for match in matches]) == found
+    with mock.patch.object(limits, "NARROWED_ROWS", 1 << 30):
+        assert bag(cerflow.parse(str(query)).match(table, time="t").to_pylist()) == found
