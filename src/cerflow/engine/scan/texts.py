@@ -6,7 +6,7 @@ texts get entries in a hash table that kernels fill.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
@@ -91,14 +91,15 @@ class TextEntries:
 
     # -- room ----------------------------------------------------------------------------------------------------
 
-    def _begin(self, entries: int, texts: Iterable[str] = ()) -> None:
-        """Begin again with null and these ``texts``, and room for this many entries."""
+    def _begin(self, entries: int, dictionary: pa.Array | None = None) -> None:
+        """Begin again with null and the texts of a dictionary, and room for this many entries."""
         words = self._words
-        self._texts: list[str | None] = [None, *texts]
+        #: The texts of the hash table; those of a dictionary are read where they are wanted.
+        self._texts: list[str | None] = [None]
         codes = np.full(entries, _UNKNOWN, np.int64)
         codes[0] = NULL
         self._show(codes=codes, classes=np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64))
-        words[layout.T_ROOM], words[layout.T_COUNT] = entries, len(self._texts)
+        words[layout.T_ROOM], words[layout.T_COUNT] = entries, 1 if dictionary is None else 1 + len(dictionary)
         if self._guards_left is not None:
             self._show(guards=np.zeros(entries, np.uint8))
             words[layout.T_SINGLES] = -1
@@ -107,7 +108,8 @@ class TextEntries:
             self._show(slots=slots, places=np.zeros((entries, 2), np.int64), kept=np.zeros(self._bytes, np.uint8))
             words[layout.T_MASK] = len(slots) - 1
             words[layout.T_USED], words[layout.T_LIMIT] = 0, self._bytes
-        self._judge()
+        if self._column is not None:
+            self._judge(self._texts if dictionary is None else [None, *dictionary.to_pylist()])
 
     def _show(self, **arrays: NDArray[Any]) -> None:
         """Hold some arrays as attributes, and let kernels know where they are."""
@@ -147,12 +149,11 @@ class TextEntries:
         dictionary = batch.column(child).dictionary
         if self._dictionary is None or not dictionary.equals(self._dictionary):
             self._dictionary, self._words[layout.T_HELD] = None, -1
-            texts = dictionary.to_pylist()
-            if len({*texts}) < len(texts):
+            if len(dictionary.unique()) < len(dictionary):
                 column = arrow_columns.with_each_text_once(batch.column(child))
                 batch = batch.set_column(child, batch.schema.field(child), column)
-                dictionary, texts = column.dictionary, column.dictionary.to_pylist()
-            self._begin(1 + len(texts), texts)
+                dictionary = column.dictionary
+            self._begin(1 + len(dictionary), dictionary)
         # As long as it is held, no other one is at its place.
         self._dictionary = dictionary
         places = [0 if buffer is None else buffer.address for buffer in dictionary.buffers()[:3]]
@@ -162,7 +163,7 @@ class TextEntries:
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read the texts of new entries, which come from this batch, and judge them."""
         known, count = len(self._texts), self._seen[layout.T_COUNT]
-        if known == count:
+        if known == count or self._dictionary is not None:
             return
         column = batch.column(int(self._words[layout.T_CHILD]))
         rows = self._places[known:count, 1]
@@ -170,27 +171,27 @@ class TextEntries:
             self._texts += column.take(arrow_columns.array_of_numbers(rows)).to_pylist()
         else:
             self._texts += [column[row].as_py() for row in rows.tolist()]
-        self._judge(known)
-
-    def _judge(self, begin: int = 0) -> None:
-        """Find the classes of the entries from this one on."""
         if self._column is not None:
-            texts = self._texts[begin:]
-            known = self._column.classes_of(texts)
-            self._classes[begin : len(self._texts)] = [known[text] for text in texts]
-            if self._guards_left is not None:
-                self._guards[begin : len(self._texts)] = self._guards_of(texts)
-            self._words[layout.T_JUDGED] = len(self._texts)
-            if begin == 0:
-                self._single_out()
-            if len(self._truth_values) < len(self._column.satisfied) * len(self._truths):
-                values = [
-                    1 if true in satisfied else 0 if false in satisfied else NULL
-                    for satisfied in list(self._column.satisfied)
-                    for true, false in self._truths
-                ]
-                self._show(truth_values=np.array(values, np.int64))
-                self._words[layout.T_WIDTH] = len(self._truths)
+            self._judge(self._texts[known:], known)
+
+    def _judge(self, texts: Sequence[str | None], begin: int = 0) -> None:
+        """Find the classes of the entries from this one on, which have these texts."""
+        assert self._column is not None
+        end, known = begin + len(texts), self._column.classes_of(texts)
+        self._classes[begin:end] = [known[text] for text in texts]
+        if self._guards_left is not None:
+            self._guards[begin:end] = self._guards_of(texts)
+        self._words[layout.T_JUDGED] = end
+        if begin == 0:
+            self._single_out()
+        if len(self._truth_values) < len(self._column.satisfied) * len(self._truths):
+            values = [
+                1 if true in satisfied else 0 if false in satisfied else NULL
+                for satisfied in list(self._column.satisfied)
+                for true, false in self._truths
+            ]
+            self._show(truth_values=np.array(values, np.int64))
+            self._words[layout.T_WIDTH] = len(self._truths)
 
     def _single_out(self) -> None:
         """Find the few texts that leave other guards possible than all others, if it is known that these are few."""
@@ -230,13 +231,17 @@ class TextEntries:
 
     def code(self, entry: int) -> int:
         """The code of an entry among the strings of the recogniser."""
-        text = self._texts[entry]
+        text = self._texts[entry] if self._dictionary is None else self._dictionary[entry - 1].as_py()
         assert text is not None
         self._codes[entry] = code = self._strings.code(text)
         return code
 
     def codes(self, entries: Ints) -> Ints:
-        """The codes of entries among the strings of the recogniser."""
+        """The codes of entries among the strings of the recogniser; none is null."""
         some = np.unique(entries)
-        self._codes[some] = self._strings.codes([text for k in some.tolist() if (text := self._texts[k]) is not None])
+        if self._dictionary is None:
+            texts: Any = [self._texts[k] for k in some.tolist()]
+        else:
+            texts = self._dictionary.take(arrow_columns.array_of_numbers(some - 1)).to_pylist()
+        self._codes[some] = self._strings.codes(texts)
         return self._codes[entries]

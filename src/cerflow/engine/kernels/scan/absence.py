@@ -70,7 +70,7 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
     shown, many, words_at = np.int64(count), np.int64(0), key_words(s, key)
     for first in range((count - 1) & -layout.STRETCH, (begin & -layout.STRETCH) - 1, -layout.STRETCH):
         some = list_marked(s, first, min(first + layout.STRETCH, count), guards)
-        fetch_groups(s, some, words_at)
+        fetch_groups(s, some, key, words_at)
         for n in range(some - 1, -1, -1):
             k = s.chosen[n]
             g = key_number(s, k, key, words_at)

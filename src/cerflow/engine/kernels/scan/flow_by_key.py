@@ -70,7 +70,7 @@ def flow_by_key(address, batch, count, key, counted, states, ends):
                 s.slot_of[begin + k] = s.numbers[k]
                 s.allowed[k] = s.allowed[k] if s.numbers[k] > 0 else 0
         else:
-            fetch_groups(s, list_marked(s, begin, begin + size, guards), words_at)
+            fetch_groups(s, list_marked(s, begin, begin + size, guards), key, words_at)
             for k in range(size):
                 g = key_number(s, begin + k, key, words_at) if s.allowed[k] != 0 else np.int64(0)
                 if g < 0:

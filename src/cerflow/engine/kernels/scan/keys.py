@@ -8,16 +8,15 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.scan import texts
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.leads import window_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
-from cerflow.engine.kernels.scan.texts import SHIFT, entry_of, hash_of_text, mixed
+from cerflow.engine.kernels.scan.texts import IN_CACHES, SHIFT, mixed
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
-#: Slots of keys that the caches hold.
-_IN_CACHES = 1 << 12
 #: The bits of hashes.
 _HASHES = 2**31 - 1
 
@@ -46,7 +45,7 @@ def group_of(s, row, words_at):
     for k in range(words if words_at == 0 else 0):
         form, column = s.outputs[k, layout.O_FORM], s.outputs[k, layout.O_COLUMN]
         if form == layout.AS_TEXT:
-            word = entry_of(s.texts, column, row)
+            word = texts.entry_of(s.texts, column, row)
             if word < 0:
                 s.control[layout.TEXT] = column
                 return np.int64(-1)
@@ -96,7 +95,7 @@ def key_number(s, row, key, words_at):
             if g != 0 and v.load_word(v.start_of(s.members), g) == word:
                 return g
         return group_of(s, row, words_at)
-    g = entry_of(s.texts, key, row)
+    g = texts.entry_of(s.texts, key, row)
     if g < 0 or g >= s.groups.shape[0]:
         s.control[layout.TEXT] = key
         return np.int64(-1)
@@ -104,14 +103,17 @@ def key_number(s, row, key, words_at):
 
 
 @part
-def fetch_groups(s, count, words_at):
-    """Have what is kept by key under way for ``count`` `chosen` rows, if there are many keys.
+def fetch_groups(s, count, key, words_at):
+    """Have what is kept by ``key`` under way for ``count`` `chosen` rows, if there are many keys.
 
     ``s`` are the arrays of the scan; see `key_words` for ``words_at``.
     """
+    if key >= 0:
+        texts.fetch_entries(s, key, count)
+        return
     mask, chosen, at = s.slots.shape[0] - 1, v.start_of(s.chosen), v.start_of(s.at)
     slots, members, groups = v.start_of(s.slots), v.start_of(s.members), v.start_of(s.groups)
-    some = count if words_at != 0 and mask >= _IN_CACHES else np.int64(0)
+    some = count if words_at != 0 and mask >= IN_CACHES else np.int64(0)
     for n in range(some):
         slot = np.int64(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))) >> SHIFT) & mask
         v.store_word(at, n, slot)
@@ -156,7 +158,7 @@ def _hash(s, row, address):
             return np.int64(-1)
         place = s.keyed[k, layout.O_PLACE] if of_partition else np.int64(-1)
         if form == layout.AS_TEXT:
-            word = hash_of_text(s.texts, column, row)
+            word = texts.hash_of_text(s.texts, column, row)
             missing = word == 0
         else:
             word = formed(value_of(s, s.keyed[k], row, address), form, s.keyed[k, layout.O_SIZE])
@@ -199,6 +201,9 @@ def list_rows(s, begin, end, guards, width, valued, hashed, address):
     chosen, hashes, keys, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.slot_of), v.start_of(s.flows)
     slots, some = s.control[layout.SLOTS] - 1, list_marked(s, begin, end, guards)
     _fetch_words(s, some, np.int64(0) if hashed else words_at)
+    for k in range(0 if hashed else s.keyed.shape[0]):
+        if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
+            texts.fetch_letters(s, s.keyed[k, layout.O_COLUMN], some)
     for value in range(s.values.shape[0] if valued else 0):
         _fetch_words(s, some, s.values[value, layout.VALUE_DATA])
     _fetch_words(s, some, times)

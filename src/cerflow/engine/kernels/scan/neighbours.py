@@ -11,7 +11,7 @@ from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import entries_of, entry_of
+from cerflow.engine.kernels.scan.texts import entries_of, entry_of, fetch_entries
 from cerflow.engine.layout import EQ, PROGRAM
 from cerflow.engine.scan import layout
 
@@ -193,6 +193,9 @@ def number_keys(s, begin, count, key, chosen, first):
     """
     words_at = key_words(s, key)
     if key >= 0:
+        for k in range(count):
+            s.chosen[k] = begin + k
+        fetch_entries(s, key, count)
         has_room = entries_of(s.texts, key, begin, count, s.numbers)
         if not has_room or s.texts[key, layout.T_COUNT] > s.groups.shape[0]:
             s.control[layout.TEXT] = key

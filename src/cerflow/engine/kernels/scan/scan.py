@@ -12,7 +12,7 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
 from cerflow.engine.kernels.scan.marks import list_marked
-from cerflow.engine.kernels.scan.texts import entry_of, pass_of_text
+from cerflow.engine.kernels.scan.texts import entry_of, fetch_letters, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
 
@@ -94,6 +94,9 @@ def _marked(s, begin, count, address):
             return np.int64(-reason)
         guards -= begin
     kept, unknown = list_marked(s, begin, begin + count, guards), np.int64(0)
+    for o in range(s.outputs.shape[0] if looked_ahead else 0):
+        if s.outputs[o, layout.O_FORM] == layout.AS_TEXT:
+            fetch_letters(s, s.outputs[o, layout.O_COLUMN], kept)
     chosen, at, root, led = v.start_of(s.chosen), v.start_of(s.at), s.control[layout.ROOT], v.start_of(s.led)
     # Elsewhere the bytes may only say which rows are chosen.
     decided = s.control[layout.MARKS] == layout.DECIDED

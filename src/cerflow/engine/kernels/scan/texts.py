@@ -10,6 +10,8 @@ from cerflow.engine.scan import layout
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
 SHIFT = np.uint64(32)
+#: Slots of a hash table that the caches hold.
+IN_CACHES = 1 << 12
 
 
 @part
@@ -115,7 +117,7 @@ def entries_of(texts, t, begin, count, entries):
     """
     data, at = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
     letters, size, table = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], _table(texts, t)
-    plain = texts[t, layout.T_VALID] == 0 and texts[t, layout.T_LAYOUT] == layout.TEXT32
+    plain = _is_plain(texts, t)
     for k in range(count):
         entry = np.int64(0)
         start = v.load_int(data, at + k) if plain else size
@@ -132,6 +134,54 @@ def entries_of(texts, t, begin, count, entries):
                 return False
         entries[k] = entry
     return True
+
+
+@inlined
+def _is_plain(texts, t):
+    """Whether the texts of a column lie one after another, and none is null."""
+    return texts[t, layout.T_VALID] == 0 and texts[t, layout.T_LAYOUT] == layout.TEXT32
+
+
+@part
+def fetch_letters(s, t, count):
+    """Have the texts of ``count`` `chosen` rows under way.
+
+    ``s`` are the arrays of the scan, and ``t`` is the number of a column.
+    """
+    data = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET]
+    for n in range(count if _is_plain(s.texts, t) else 0):
+        v.fetch(s.texts[t, layout.T_BYTES] + v.load_int(data, s.chosen[n]))
+
+
+@part
+def fetch_entries(s, t, count):
+    """Have the entries of the texts of ``count`` `chosen` rows under way, and what is kept by key for these.
+
+    ``s`` are the arrays of the scan, and ``t`` is the number of a column. Where the table is in the caches, or texts
+    lie otherwise, nothing is done.
+    """
+    texts, chosen, at = s.texts, v.start_of(s.chosen), v.start_of(s.at)
+    slots, mask, kept, places = _table(texts, t)
+    letters, size, groups = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], v.start_of(s.groups)
+    data = texts[t, layout.T_DATA] + 4 * texts[t, layout.T_OFFSET]
+    some = count if _is_plain(texts, t) and mask >= IN_CACHES else np.int64(0)
+    fetch_letters(s, t, some)
+    for n in range(some):
+        row = v.load_word(chosen, n)
+        start = v.load_int(data, row)
+        slot, length = slots, v.load_int(data, row + 1) - start
+        if start + 8 <= size:
+            number = np.int64(_hash(letters + start, length, _head(texts, t, start, length)) >> SHIFT) & mask
+            slot = slots + 8 * layout.SLOT_WORDS * number
+        v.store_word(at, n, slot)
+        v.fetch(slot)
+    for n in range(some):
+        entry = v.load_word(v.load_word(at, n), layout.S_ENTRY)
+        v.store_word(at, n, entry)
+        v.fetch(places + 16 * entry)
+        v.fetch(groups + 4 * layout.GROUP_WORDS * entry)
+    for n in range(some):
+        v.fetch(kept + v.load_word(places, 2 * v.load_word(at, n)))
 
 
 @inlined
