@@ -259,7 +259,7 @@ class _Volume:
             return
         target = self._request.output.output
         free = free_space(target)
-        needed = sink.size * max(0, self.total - written) // written
+        needed = sink.stream.tell() * max(0, self.total - written) // written
         if free is not None and needed > free:
             more = readable_number(needed >> 20)
             warn(f"the disk of '{target}' has {free >> 20:,} MiB left, and the matches need {more} MiB more")

@@ -69,6 +69,11 @@ class OutputStream:
             with self._kept():
                 self._below.flush()
 
+    def put(self, data: bytes | memoryview) -> None:
+        """Write all bytes at once, or raise the error."""
+        self.write(data)
+        self.check()
+
     def check(self) -> None:
         """Flush, and raise the error that was kept, if there is one."""
         self.flush()

@@ -9,22 +9,20 @@ import csv
 import io
 import json
 import math
-import re
-import secrets
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.orc
-import pyarrow.parquet
+from pyarrow.orc import ORCWriter
+from pyarrow.parquet import ParquetWriter
 
 from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, python_values
@@ -34,9 +32,7 @@ from cerflow.files.sources import SUFFIXES, InputFormat
 
 #: The same as in `cerflow.spark.run`, which cannot be imported without PySpark.
 OutputMode = Literal["error", "overwrite", "append", "ignore", "overwrite-partitions"]
-#: Begins texts that stand for numbers with more digits than Python's floats have; being random, it occurs in no data.
-_MARK = f"number {secrets.token_hex(16)} "
-_MARKED = re.compile(rf'"{_MARK}(-?[0-9.]+)"')
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _TEXT = pa.large_string()
 #: So few values are written one by one.
 _FEW = 32
@@ -72,16 +68,25 @@ def open_sink(target: str, output_format: OutputFormat, schema: pa.Schema) -> It
 
     Raises OutputError, which names the target, if it cannot be written to.
     """
-    kind = _SINKS[output_format]
-    if target == STANDARD_OUTPUT and issubclass(kind, _Columnar) and sys.stdout.isatty():
+    columnar = output_format in (OutputFormat.PARQUET, OutputFormat.ORC)
+    if target == STANDARD_OUTPUT and columnar and sys.stdout.isatty():
         raise OutputError(f"{output_format.value} is not for terminals; use --output PATH or --output-format jsonl")
     with open_target(target) as stream:
-        sink = kind(stream, schema)
+        if not columnar:
+            text_of = _csv_lines if output_format is OutputFormat.CSV else _json_lines
+            if output_format is OutputFormat.CSV:
+                stream.put(_csv_text([schema.names]))
+            yield Sink(stream, lambda batch: stream.put(text_of(batch)))
+            return
+        writer = _orc_writer(stream, schema) if output_format is OutputFormat.ORC else ParquetWriter(stream, schema)
         try:
-            yield sink
-            sink.close()
+            groups = _GroupWriter(stream, writer, schema)
+            yield Sink(stream, groups.write)
+            groups.flush()
+            writer.close()
         except BaseException:
-            sink.abandon()
+            # Otherwise it would write its footer when it is collected, to a stream that is closed by then.
+            writer.is_open = False
             raise
 
 
@@ -92,91 +97,60 @@ def write_table(target: str, output_format: OutputFormat, table: pa.Table) -> No
             sink.write(batch)
 
 
-class Sink:
-    """A writer of batches to a stream, which stays open."""
+class Sink(NamedTuple):
+    """What writes batches to a stream."""
 
-    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
+    stream: OutputStream
+    write: Callable[[pa.RecordBatch], None]
+
+
+class _GroupWriter:
+    """Writes batches together: every write makes a row group, and small ones make large, slow files."""
+
+    def __init__(self, stream: OutputStream, writer: Any, schema: pa.Schema) -> None:
         self._stream = stream
+        self._writer = writer
         self._schema = schema
-
-    @property
-    def size(self) -> int:
-        """The number of bytes written, without those still held back."""
-        return self._stream.tell()
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Write the rows of a batch."""
-        lines = _joined(_known(_json_texts(batch.to_struct_array())), "\n")
-        end = int(np.frombuffer(lines.buffers()[1], np.int64)[len(lines)])
-        self._put(memoryview(lines.buffers()[2])[:end])
-
-    def close(self) -> None:
-        """Write all that is held back."""
-
-    def abandon(self) -> None:
-        """Write nothing more."""
-
-    def _put(self, data: bytes | memoryview) -> None:
-        self._stream.write(data)
-        self._stream.check()
-
-
-class _Csv(Sink):
-    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
-        super().__init__(stream, schema)
-        self._write_rows([tuple(schema.names)])
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        self._write_rows(zip(*map(_csv_fields, batch.columns)))
-
-    def _write_rows(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows)
-        self._put(text.getvalue().encode())
-
-
-class _Columnar(Sink):
-    def __init__(self, stream: OutputStream, schema: pa.Schema) -> None:
-        super().__init__(stream, schema)
-        self._writer = self._open(stream)
         self._waiting: list[pa.RecordBatch] = []
 
-    def _open(self, stream: OutputStream) -> Any:
-        return pyarrow.parquet.ParquetWriter(stream, self._schema)
-
     def write(self, batch: pa.RecordBatch) -> None:
-        # Every write makes a row group, and small ones make large, slow files.
+        """Write a batch, perhaps later."""
         self._waiting.append(batch.cast(self._schema))
         if sum(batch.num_rows for batch in self._waiting) >= limits.OUTPUT_ROW_GROUP:
-            self._flush()
+            self.flush()
 
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-
-    def abandon(self) -> None:
-        # Otherwise the writer would write its footer when it is collected, to a stream that is closed by then.
-        self._writer.is_open = False
-
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what waits."""
         if self._waiting:
             self._writer.write(pa.Table.from_batches(self._waiting, self._schema))
             self._stream.check()
         self._waiting = []
 
 
-class _Orc(_Columnar):
-    def _open(self, stream: OutputStream) -> Any:
-        writer = pyarrow.orc.ORCWriter(stream)
-        try:
-            # The file gets its schema from the first table, so write an empty one in case there are no matches.
-            writer.write(pa.Table.from_batches([], self._schema))
-        except pa.ArrowNotImplementedError as error:
-            raise InputError(f"the result cannot be written as ORC: {error}") from error
-        return writer
+def _orc_writer(stream: OutputStream, schema: pa.Schema) -> ORCWriter:
+    writer = ORCWriter(stream)
+    try:
+        # The file gets its schema from the first table, so write an empty one in case there are no matches.
+        writer.write(schema.empty_table())
+    except pa.ArrowNotImplementedError as error:
+        raise InputError(f"the result cannot be written as ORC: {error}") from error
+    return writer
 
 
-_SINKS = {OutputFormat.JSONL: Sink, OutputFormat.CSV: _Csv, OutputFormat.PARQUET: _Columnar, OutputFormat.ORC: _Orc}
+def _csv_lines(batch: pa.RecordBatch) -> bytes:
+    return _csv_text(zip(*map(_csv_fields, batch.columns)))
+
+
+def _csv_text(rows: Iterable[Iterable[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _json_lines(batch: pa.RecordBatch) -> memoryview:
+    lines = _joined(_known(_json_texts(batch.to_struct_array())), "\n")
+    end = int(np.frombuffer(lines.buffers()[1], np.int64)[len(lines)])
+    return memoryview(lines.buffers()[2])[:end]
 
 
 def _json_texts(column: pa.Array) -> pa.Array:
@@ -248,54 +222,46 @@ def _joined(*parts: pa.Array | str) -> pa.Array:
 
 
 def _json(value: Any) -> str:
-    try:
-        text = _ENCODER.encode(value)
-    except ValueError:
-        text = _ENCODER.encode(_finite(value))
-    return _MARKED.sub(r"\1", text) if _MARK in text else text
-
-
-def _finite(value: Any) -> Any:
-    """A value for JSON, which has no infinity and no NaN: they become text and null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    """A value in JSON; of what JSON has not, infinity is text and NaN is null."""
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return f"[{', '.join(map(_json, value))}]"
     if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """A value without a notation in JSON: times and durations in ISO 8601, the rest as text."""
-    if isinstance(value, datetime):
-        in_thousandths = value.microsecond and value.microsecond % 1000 == 0
-        text = value.isoformat(timespec="milliseconds" if in_thousandths else "auto")
-        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return _duration(value)
-    if isinstance(value, bytes):
-        return value.hex()
+        return f"{{{', '.join(f'{_json(name)}: {_json(field)}' for name, field in value.items())}}}"
     if isinstance(value, Decimal):
-        if value == value.to_integral_value():
-            return int(value)
-        # A text with a mark where Python has no number with these digits.
-        return float(value) if Decimal(repr(float(value))) == value else f"{_MARK}{value:f}"
-    return str(value)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
+        return _digits(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "null" if math.isnan(value) else '"Infinity"' if value > 0 else '"-Infinity"'
+    return _ENCODER.encode(value if value is None or isinstance(value, str | int | float) else _plain(value))
 
 
 def _field(value: Any) -> Any:
+    """A value in CSV."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, str | int | float):
         return value
-    found = _plain(value)
-    return found.removeprefix(_MARK) if isinstance(found, str) else found
+    return _digits(value) if isinstance(value, Decimal) else _plain(value)
+
+
+def _digits(value: Decimal) -> str:
+    """A decimal as a number: as Python writes it, unless that has other digits."""
+    if value == value.to_integral_value():
+        return str(int(value))
+    plain = repr(float(value))
+    return plain if Decimal(plain) == value else f"{value:f}"
+
+
+def _plain(value: Any) -> str:
+    """A value without a notation in JSON and CSV: times and durations in ISO 8601, the rest as Python shows it."""
+    if isinstance(value, datetime):
+        in_thousandths = value.microsecond and value.microsecond % 1000 == 0
+        text = value.isoformat(timespec="milliseconds" if in_thousandths else "auto")
+        return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
+    if isinstance(value, timedelta):
+        return _duration(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 def _duration(value: timedelta) -> str:
