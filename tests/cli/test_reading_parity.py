@@ -20,7 +20,7 @@ from cerflow.cli.options import InputOptions
 from cerflow.cli.spark.reading import read_frame
 from cerflow.files import blocks as pieces
 from cerflow.files.blocks import read_blocks
-from cerflow.files.input_plans import InputPlan, survey, survey_file, survey_of_pieces, texts
+from cerflow.files.input_plans import InputPlan, survey, survey_of_pieces, texts
 from cerflow.files.raw_rows import FilePart
 
 DEEP = b'{"type":"D","v":' + b"[" * 20_000 + b"]" * 20_000 + b"}"
@@ -168,7 +168,7 @@ def test_pieces_of_a_file(tmp_path, monkeypatch, name):
             list(read_blocks(one.events, cut[0], as_text))
         return
     blocks = [list(read_blocks(one.events, piece, as_text)) for piece in cut]
-    found = [survey_file(one, read.columns, piece, blocks_of) for piece, blocks_of in zip(cut, blocks)]
+    found = [survey(one, read.columns, piece, blocks_of) for piece, blocks_of in zip(cut, blocks)]
     plan = InputPlan.of(one, read.columns, [survey_of_pieces(found)], False)
     table, rows, refused, _ = local(options(tmp_path / name))
     parts, before = [], 0

@@ -27,7 +27,10 @@ def come(chunks, kind, columns, patient=True, encoding="utf-8", **types):
     source = Source("-", InputFormat(kind), (), encoding=encoding, column_types=declared)
     said = []
     with mock.patch.object(reading, "standard_input", return_value=iter(chunks)):
-        return [*reading.arriving_events(Input(source), columns, patient=patient, say=said.append)], said
+        nothing, *tables = reading.arriving_events(Input(source), columns, patient=patient, say=said.append)
+    assert not len(nothing.table)
+    assert all(part.table.schema == nothing.table.schema for part in tables)
+    return tables or [nothing], said
 
 
 def refusals(tables):

@@ -92,29 +92,22 @@ class ColumnRoles:
 
         ``empty`` says that a file has no rows and no header: then the columns that are asked for might be in it.
         """
+        tree: dict[str, Any] = {}
         if empty:
             roots = {root_of(name) for name in self.usage.names if is_nested(name)}
-            fields: dict[str, list[str]] = {}
-            for name in filter(None, (self.type, self.time, self.sequence, *sorted(self.usage.names))):
+            asked = [name for name in (self.type, self.time, self.sequence, *sorted(self.usage.names)) if name]
+            # Names of columns with a role are written meta.at.
+            paths = [(parts_of(joined(n.split(".")) if n.split(".")[0] in roots else n), n) for n in asked]
+            for (*above, last), name in sorted(paths, key=lambda pair: -len(pair[0])):
                 # Where none is asked for, or other files have rows without a type, no event has one.
-                untyped = name == self.type and (name == UNTYPED or bool(schema.names))
-                first, dot, _ = name.partition(".")
-                if is_nested(name) or (dot and first in roots):
-                    fields.setdefault(first if dot else root_of(name), []).append(name)
-                elif first not in schema.names and first not in roots and not untyped:
-                    schema = schema.append(pa.field(name, pa.null()))
-            # Where a file has rows, they show the types of fields.
-            for root in [root for root in fields if root not in schema.names]:
-                schema = schema.append(pa.field(root, self.struct(fields[root])))
-        return pa.schema([f.with_type(self._type(f.name)) if pa.types.is_null(f.type) else f for f in schema])
-
-    def struct(self, names: Iterable[str]) -> pa.DataType:
-        """The type of the column of some nested attributes without values, those with a role written ``meta.at``."""
-        tree: dict[str, Any] = {}
-        paths = [(parts_of(joined(name.split(".")))[1:], name) for name in names]
-        for (*parts, last), name in sorted(paths, key=lambda pair: -len(pair[0])):
-            reduce(lambda level, part: level.setdefault(part, {}), parts, tree).setdefault(last, self._type(name))
-        return _struct(tree)
+                if above or name != self.type or not (name == UNTYPED or schema.names):
+                    level = reduce(lambda level, part: level.setdefault(part, {}), above, tree)
+                    level.setdefault(last, self._type(name))
+        known = [f.with_type(self._type(f.name)) if pa.types.is_null(f.type) else f for f in schema]
+        # Where a file has rows, they show the types of fields.
+        return pa.schema(
+            [*known, *((name, _struct(below)) for name, below in tree.items() if name not in schema.names)]
+        )
 
     def _type(self, name: str) -> pa.DataType:
         if name in self.usage.booleans:
@@ -151,35 +144,34 @@ def texts(one: Input[Source], columns: ColumnRoles) -> frozenset[str]:
     return frozenset(declared | known | used)
 
 
-def survey_file(one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block]) -> FileSurvey:
-    """Look at the columns of a file, of one with types at the `important` ones alone."""
+def survey(
+    one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block] | None = None
+) -> FileSurvey:
+    """Look at the columns of a file, of one with types at the `important` ones alone.
+
+    Unless the ``blocks`` of the file are given, they are read.
+    """
     source = one.events
     looks: dict[str, Look] = {}
     rows = broken = 0
+    schema = None
+    if blocks is None:
+        blocks = read_blocks(source, content, texts(one, columns), partial(important, one, columns))
     for block in blocks:
         rows += len(block.table) + len(block.malformed)
         broken += len(block.spoilt) + len(block.malformed)
         for column, values in zip(block.table.schema, block.table.columns):
-            found = Look()
             if source.has_no_schema or important(one, columns, column):
                 use = columns.use_in(one, column.name)
                 if column.name in source.column_types:
                     use = "text" if source.column_types[column.name] == pa.string() else "number"
                 typed = source.format is not InputFormat.CSV
                 found = look_at(values, block.rows, content.name, use, typed=typed)
-            looks[column.name] = looks.get(column.name, Look()) + found
-    schema = None if source.has_no_schema or not looks else block.table.schema
+                looks[column.name] = looks.get(column.name, Look()) + found
+    if not source.has_no_schema:
+        schema = block.table.schema if content.path is None else schema_of_file(source, content.path)
+        looks = {name: looks.get(name, Look()) for name in schema.names}
     return FileSurvey(content.name, looks, rows, broken, schema)
-
-
-def survey(one: Input[Source], columns: ColumnRoles, content: FilePart) -> FileSurvey:
-    """Read a file to look at it, or of one with types only the `important` columns."""
-    blocks = read_blocks(one.events, content, texts(one, columns), partial(important, one, columns))
-    found = survey_file(one, columns, content, blocks)
-    if one.events.has_no_schema or content.path is None:
-        return found
-    schema = schema_of_file(one.events, content.path)
-    return replace(found, columns={name: found.columns.get(name, Look()) for name in schema.names}, schema=schema)
 
 
 def survey_of_pieces(found: Sequence[FileSurvey]) -> FileSurvey:
@@ -245,12 +237,11 @@ class InputPlan:
 
         Raises InputError for columns that do not exist, and for columns without a single valid value.
         """
-        name = source_name(one.events) if several else None
-        names: dict[str, str] = {}
+        source, declared, names = one.events, one.events.column_types, dict[str, str]()
         for found in surveys:
             if found.columns:
+                name = source_name(source) if several else None
                 names.update(zip(found.columns, column_names(list(found.columns), one, columns.roles, name)))
-        declared = one.events.column_types
         types, padded = {}, {}
         clean = not any(found.broken for found in surveys)
         rows = sum(found.rows for found in surveys)
@@ -259,31 +250,31 @@ class InputPlan:
             use = columns.use(called_now)
             if called_now == columns.type and declared.get(column, pa.string()) != pa.string():
                 raise InputError(f"the type column '{column}' holds text; it cannot be read as anything else")
-            clean = clean and (called_now not in (columns.type, columns.time) or look.values == rows)
             given = next((s.schema.field(column) for s in surveys if s.schema and column in s.schema.names), None)
-            if given is not None and not (needs_look(one, columns, given) and look.values) and column not in declared:
-                clean = clean and not (called_now == columns.time and pa.types.is_floating(given.type))
-                continue
-            types[column] = type_of(called_now, look, use, declared.get(column))
-            clean = clean and right(look, types[column]) == look.values
-            clean = clean and not (called_now == columns.time and pa.types.is_floating(types[column]))
-            if look.padded is not None and types[column] == pa.int64() and column not in declared and use == "other":
-                padded[called_now] = look.padded
-        lines = one.events.format is InputFormat.JSON
+            if given is None or column in declared or (look.values and needs_look(one, columns, given)):
+                kind = types[column] = type_of(called_now, look, use, declared.get(column))
+                clean = clean and right(look, kind) == look.values
+                if look.padded is not None and kind == pa.int64() and column not in declared and use == "other":
+                    padded[called_now] = look.padded
+            else:
+                kind = given.type
+            if called_now in columns.required:
+                clean = clean and look.values == rows
+                # There may be NaN.
+                clean = clean and not (called_now == columns.time and pa.types.is_floating(kind))
+        lines = source.format is InputFormat.JSON
         schema = None
-        if one.events.has_no_schema:
-            fields = [(called_now, types[column]) for column, called_now in names.items()]
+        if source.has_no_schema:
+            fields = {called_now: types[column] for column, called_now in names.items()}
             if one.constant_type is not None and names:
-                fields.append((columns.type, pa.string()))
-            if remedy and lines:
-                fields += [(column, kind) for column, kind in declared.items() if column not in names]
-            schema = pa.schema(fields)
-        if schema is not None and remedy:
-            known = {*schema.names} - declared.keys()
-            schema = columns.completed(schema, lines or not names)
-            names |= {name: name for name in schema.names if lines and name not in known | {*names.values()}}
-            types = {column: schema.field(called_now).type for column, called_now in names.items()}
-            clean = False
+                fields[columns.type] = pa.string()
+            schema = pa.schema(fields.items())
+            if remedy:
+                clean = False
+                later = [(column, kind) for column, kind in declared.items() if lines and column not in names]
+                schema = columns.completed(pa.schema([*schema, *later]), lines or not names)
+                names |= {name: name for name in schema.names if lines and name not in fields}
+                types = {column: schema.field(called_now).type for column, called_now in names.items()}
         # Beside fractions integers would become doubles.
         as_text = (pa.string(), pa.int64()) if remedy else (pa.string(),)
         texts = frozenset(column for column, kind in types.items() if lines and kind in as_text)

@@ -120,27 +120,23 @@ def read_inputs(inputs: Sequence[Input[Source]], columns: ColumnRoles, *, named:
     Raises InputError if a file cannot be read, lacks a column with a role, or has a column in which not a single
     value is what the query takes it for, and if the columns of the inputs do not fit together.
     """
-    files = [contents(one.events) for one in inputs]
     read = [
-        [list(read_blocks(one.events, file, input_plans.texts(one, columns))) for file in of]
-        for one, of in zip(inputs, files)
+        [(file, [*read_blocks(one.events, file, input_plans.texts(one, columns))]) for file in contents(one.events)]
+        for one in inputs
     ]
-    surveys = [
-        [input_plans.survey_file(one, columns, file, blocks) for file, blocks in zip(of, blocks_of)]
-        for one, of, blocks_of in zip(inputs, files, read)
-    ]
+    surveys = [[survey(one, columns, *file) for file in files] for one, files in zip(inputs, read)]
     plan = InputsPlan.of(inputs, columns, surveys, named)
     parts: list[SplitRows] = []
     offset = 0
-    for one, of, own, found, blocks_of in zip(inputs, files, plan.plans, surveys, read):
-        schemas = (block.table.schema for blocks in blocks_of for block in blocks)
+    for own, surveyed, files in zip(plan.plans, surveys, read):
+        schemas = [block.table.schema for _, blocks in files for block in blocks]
         kinds = [schema.field(name).type for schema in schemas for name in own.as_text if name in schema.names]
-        if not all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds):
-            # Columns that are to be JSON text have been read as something else.
-            blocks_of = [list(read_blocks(one.events, file, own.as_text)) for file in of]
-        for file, blocks in zip(found, blocks_of):
-            parts += [plan.part(own, block, offset, file.name) for block in blocks]
-            offset += file.rows
+        as_asked = all(pa.types.is_string(kind) or pa.types.is_null(kind) for kind in kinds)
+        for found, (file, blocks) in zip(surveyed, files):
+            # Columns that are to be JSON text may have been read as something else.
+            for block in blocks if as_asked else read_blocks(own.one.events, file, own.as_text):
+                parts.append(plan.part(own, block, offset, found.name))
+            offset += found.rows
             blocks.clear()
     # Pieces without rows would be batches of their own.
     table = pa.concat_tables([part.table for part in parts if len(part.table)] or [plan.schema.empty_table()])
@@ -238,7 +234,7 @@ def arrives(source: Source) -> bool:
 def arriving_events(
     one: Input[Source], columns: ColumnRoles, *, patient: bool, say: Callable[[str], None]
 ) -> Iterator[SplitRows]:
-    """The events of standard input as they arrive, at least one table; all have the same columns.
+    """The events of standard input as they arrive, after a table without events that shows their columns.
 
     The types of columns follow from the rows that come first. Columns of JSON that come later are left out, which
     ``say`` is told, unless the query reads them or they have a declared type. If ``patient``, rows that cannot be
@@ -254,7 +250,7 @@ def arriving_events(
         plan = _plan(one, columns, held, last=piece is None, patient=patient)
     (own,) = plan.plans
     left_out: set[str] = set()
-    given = False
+    yield SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
     for block in read_blocks(source, FilePart(data=chain((held,), coming), decoded=True), own.as_text):
         unknown = [column for column in block.table.column_names if column not in own.names]
         for column in set(unknown) - left_out:
@@ -262,9 +258,6 @@ def arriving_events(
         left_out.update(unknown)
         yield plan.part(own, replace(block, table=block.table.drop_columns(unknown)), 0, "standard input")
         pieces.done += len(block.table) + len(block.malformed)
-        given = True
-    if not given:
-        yield SplitRows(plan.schema.empty_table(), np.array([], np.int64), None)
 
 
 def _plan(one: Input[Source], columns: ColumnRoles, data: bytes, *, last: bool, patient: bool) -> InputsPlan | None:

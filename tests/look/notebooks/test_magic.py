@@ -141,4 +141,4 @@ def test_queries_are_not_evaluated_as_python(shell):
 def test_progress_is_shown_in_notebooks_too(jupyter):
     console = Console(file=io.StringIO(), force_jupyter=jupyter, force_terminal=False)
     shown = Progress(console)
-    assert shown._shown is jupyter
+    assert shown.disable is not jupyter

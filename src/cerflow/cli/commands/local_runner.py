@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -271,15 +270,15 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
         show("waiting for events")
     query, columns, bad_records = request.query, request.inputs.columns, request.bad_records
     parts = arriving_events(request.inputs.inputs[0], columns, patient=not bad_records.fails, say=warn)
-    first = next(parts)
-    schema = columns.schema(first.table.schema, None)
+    nothing = next(parts).table
+    schema = columns.schema(nothing.schema, None)
     rows = 0
     occurring = set[str]()
 
     def tables() -> Iterator[SplitRows]:
         nonlocal rows
         told = False
-        for part in chain((first,), parts):
+        for part in parts:
             if not told and len(part.table):
                 query.warn_of_times(schema, extent(part.table, schema))
                 told = True
@@ -287,7 +286,7 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
             occurring.update(schema.types_in(part.table) or ())
             yield part
 
-    run, bound = _InTurn(request, first.table.schema, tables), Bound(request.options.max_matches)
+    run, bound = _InTurn(request, nothing.schema, tables), Bound(request.options.max_matches)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for matches in run.matches():
@@ -295,7 +294,7 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
             yield from matches.announced(bound.add).to_batches(limits.OUTPUT_BATCH_ROWS, **request.form)
             watch.done("recognising")
 
-    shown = run.recognizer().push(first.table.slice(0, 0)).shown_schema(**request.form)
+    shown = run.recognizer().push(nothing).shown_schema(**request.form)
     try:
         written = request.write(batches(), shown, watch)
     finally:

@@ -191,16 +191,14 @@ class Progress(bars.Progress):
             transient=True,
             # Matches may go to standard output.
             redirect_stdout=False,
+            disable=not (console.is_terminal or console.is_jupyter),
         )
-        self._shown = console.is_terminal or console.is_jupyter
 
     def __enter__(self) -> Progress:
         return self
 
     def __call__(self, doing: str) -> None:
         """Show work whose amount is unknown; a bar that is shown already stays and gets the new text."""
-        if not self._shown:
-            return
         if not self.task_ids:
             self.start()
             self.add_task(visible(doing), total=None, rate="")
@@ -209,23 +207,15 @@ class Progress(bars.Progress):
     def bar(self, doing: str, total: int, reached: Callable[[], int], unit: str) -> None:
         """Show work of the amount ``total``; ``reached`` returns how much of it is done, at any time."""
         self(doing)
-        if self._shown:
-            self.reset(self.task_ids[0], total=total or None, rate="")
-            self._unit, self._reached = unit, reached
-
-    def stop(self) -> None:
-        """Stop showing anything."""
-        if self.task_ids:
-            super().stop()
+        self.reset(self.task_ids[0], total=total or None, rate="")
+        self._unit, self._reached = unit, reached
 
     def get_renderables(self) -> Iterable[RenderableType]:
         """What is drawn, with the position as it is now."""
-        if self._reached is not None and self.tasks:
+        if self._reached is not None:
             done, elapsed = self._reached(), self.tasks[0].elapsed or 0.0
-            rate = (
-                f"{in_largest_unit(done / elapsed, ('', 'k', 'M', 'G'), 1000)}{self._unit}/s" if elapsed > 0.5 else ""
-            )
-            self.update(self.task_ids[0], completed=done, rate=rate)
+            amount = in_largest_unit(done / elapsed, ("", "k", "M", "G"), 1000) if elapsed > 0.5 else ""
+            self.update(self.task_ids[0], completed=done, rate=amount and f"{amount}{self._unit}/s")
         yield from super().get_renderables()
 
 
