@@ -1,4 +1,6 @@
 import json
+from datetime import datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -41,6 +43,24 @@ def test_types_that_are_given_hold_for_every_format(tmp_path):
     assert refused[0].to_pylist() == [
         {"row": 1, "reason": "w is not an integer: 'x'", "text": None, "type": "B", "v": "2", "w": "x"}
     ]
+
+
+def test_a_column_with_a_type_may_be_given_the_same_or_a_similar_one(tmp_path):
+    columns = {
+        "type": ["A", "A"],
+        "at": pa.array([0, None], pa.timestamp("ms")),
+        "there": pa.array([0, 1], pa.timestamp("ns", "Europe/Berlin")),
+        "day": pa.array([1, 2], pa.date32()),
+        "price": pa.array([Decimal("1.25"), Decimal("2.00")]),
+        "code": pa.array(["7", "8"]).dictionary_encode(),
+    }
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    given = dict.fromkeys(("at", "there", "day"), "timestamp") | {"price": "float", "code": "integer"}
+    table = cerflow.read_events(tmp_path / "a.parquet", column_types=given)
+    kinds = [pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.float64(), pa.int64()]
+    assert table.schema.types[1:] == kinds
+    assert table.column("day")[0].as_py() == datetime(1970, 1, 2)
+    assert (table.column("price").to_pylist(), table.column("code").to_pylist()) == ([1.25, 2.0], [7, 8])
 
 
 def test_values_that_do_not_fit_are_bad_records(tmp_path):

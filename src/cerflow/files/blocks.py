@@ -31,7 +31,7 @@ from cerflow.base.errors import InputError
 from cerflow.files import raw_rows as raw
 from cerflow.files.conversion import byte_range
 from cerflow.files.json_blocks import json_blocks
-from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values, refuse_double
+from cerflow.files.sources import COMPRESSIONS, InputFormat, Source, partition_values
 
 
 def contents(source: Source) -> list[raw.FilePart]:
@@ -50,7 +50,6 @@ def read_blocks(
     Parquet and ORC ``only`` some columns are read. Raises InputError if the file cannot be read at all.
     """
     path = content.path
-    partitions = {} if path is None else partition_values(source, path)
     with reading(content.name, source.format):
         if source.format is InputFormat.CSV:
             found = csv_blocks(content, source.encoding)
@@ -64,21 +63,23 @@ def read_blocks(
             whole = read(range(content.begin, number if content.end is None else content.end), names)
             found = iter([raw.Block(whole, np.arange(len(whole)))])
         for block in found:
-            table = block.table
-            for column, value in partitions.items():
-                table = table.append_column(column, pa.repeat(pa.scalar(value, pa.string()), len(table)))
-            if path is not None:
-                refuse_double(path, block.table.column_names, partitions)
-            yield replace(block, table=table)
+            yield block if path is None else replace(block, table=_with_partitions(block.table, source, path))
 
 
 def schema_of_file(source: Source, file: Path) -> pa.Schema:
     """The columns of a Parquet or ORC file, with those that its directories give; raises InputError."""
-    partitions = partition_values(source, file)
     with reading(file, source.format):
-        schema = _opened(source, str(file))[0]
-    refuse_double(file, schema.names, partitions)
-    return pa.schema([*schema, *((name, pa.string()) for name in partitions)])
+        nothing = _opened(source, str(file))[0].empty_table()
+    return _with_partitions(nothing, source, file).schema
+
+
+def _with_partitions(table: pa.Table, source: Source, file: Path) -> pa.Table:
+    """The table of a file with the columns that its directories give, which could have other values in the file."""
+    for name, value in partition_values(source, file).items():
+        if name in table.column_names:
+            raise InputError(f"the column '{name}' is in {file} and in the name of its directory too")
+        table = table.append_column(name, pa.repeat(pa.scalar(value, pa.string()), len(table)))
+    return table
 
 
 @contextmanager

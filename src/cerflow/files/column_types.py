@@ -14,7 +14,6 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import one_array
 from cerflow.base.errors import InputError, did_you_mean
-from cerflow.base.schema import ValueKind, kind_of
 from cerflow.files import conversion as c
 
 #: The types that a user may give a column.
@@ -97,8 +96,8 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
     array = one_array(column)
     first = int(np.argmax(array.is_valid().to_numpy(zero_copy_only=False))) if array.null_count else 0
     found = Look(values, example=(str(array[first].as_py()), int(rows[first]), file))
-    if kind_of(array.type) is not ValueKind.STRING:
-        names = next((names for of_type, names in _FORMS if of_type(array.type)), ())
+    names = next((names for of_type, names in _FORMS if of_type(array.type)), ())
+    if names or pa.types.is_nested(array.type):
         nested = None if names else _plain(array.type)
         counts = Counter(dict.fromkeys(names, values))
         return replace(found, forms=counts, nested=nested, mixed=not names and nested is None)

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -204,23 +203,21 @@ class RowPieces:
 
 def end_of_rows(data: bytes | bytearray) -> int:
     """Where the last row of CSV ends that ends in the data; 0 if none does."""
-    quotes: Any = ()
-    if b'"' in data:
-        signs = np.frombuffer(data, np.uint8)
-        quotes = np.flatnonzero(signs == ord('"'))
-        before = signs[quotes[2 * (quotes[0] == 0) :: 2] - 1]
-        if not np.isin(before, np.frombuffer(b',\n\r"', np.uint8)).all():
-            # Some are parts of words.
-            found = _ROWS.match(data)
-            return found.end() if found is not None else 0
     sign = b"\n" if b"\n" in data else b"\r"
-    place = len(data) - (sign == b"\r")  # a line feed may follow
-    while (place := data.rfind(sign, 0, place)) >= 0:
-        before = int(np.searchsorted(quotes, place))
-        if before % 2 == 0:
-            return place + 1
-        place = int(quotes[before - 1])
-    return 0
+    end = len(data) - (sign == b"\r")  # a line feed may follow
+    if b'"' not in data:
+        return data.rfind(sign, 0, end) + 1
+    signs = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(signs == ord('"'))
+    before = signs[quotes[2 * (quotes[0] == 0) :: 2] - 1]
+    if not np.isin(before, np.frombuffer(b',\n\r"', np.uint8)).all():
+        # Some are parts of words.
+        found = _ROWS.match(data)
+        return found.end() if found is not None else 0
+    breaks = np.flatnonzero(signs[:end] == ord(sign))
+    # Those within quotation marks end no row.
+    ends = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
+    return int(ends[-1]) + 1 if len(ends) else 0
 
 
 def header_of(data: bytes) -> bytes:

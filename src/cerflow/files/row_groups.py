@@ -62,20 +62,18 @@ def groups_of(
         for index in range(footer.num_row_groups):
             group = footer.row_group(index)
             size = group.num_rows
-            if not size or not lies_in(group, parts[number]):
-                first += size
-                continue
-            statistics = {
-                name: group.column(places[name]).statistics for name in (type, leading, time) if name in places
-            }
-            bounds: tuple[Key, Key] | None = (rows, rows + size - 1)
-            if leading is not None:
-                bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
-            least, greatest = bounds or (None, None)
-            valid = _valid(size, [(statistics.get(n), columns.field(n).type) for n in (type, time) if n is not None])
-            found.append(RowGroup(number, index, first, size, least, greatest, valid))
+            if size and lies_in(group, parts[number]):
+                statistics = {
+                    name: group.column(places[name]).statistics for name in (type, leading, time) if name in places
+                }
+                bounds: tuple[Key, Key] | None = (rows, rows + size - 1)
+                if leading is not None:
+                    bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
+                least, greatest = bounds or (None, None)
+                roles = [(statistics.get(name), columns.field(name).type) for name in (type, time) if name is not None]
+                found.append(RowGroup(number, index, first, size, least, greatest, _valid(size, roles)))
+                rows += size
             first += size
-            rows += size
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -21,7 +20,6 @@ STANDARD_INPUT = "-"
 COMPRESSIONS = {".gz": 8, ".bz2": 10, ".zst": 8, ".lz4": 4}
 #: The name of null in partitioned directories.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_NAMED = re.compile(r"([^\W\d]\w*)=(.+)", re.DOTALL)
 
 
 class InputFormat(StrEnum):
@@ -70,11 +68,9 @@ class Source:
 
 def named_path(text: str) -> tuple[str | None, str]:
     """The name and the path of ``PATH`` or ``name=PATH``."""
-    named = _NAMED.fullmatch(text)
+    name, _, path = text.partition("=")
     # A path may have a sign of equality itself, as partitioned directories do.
-    if named and not Path(text).exists():
-        return named[1], named[2]
-    return None, text
+    return (name, path) if path and name.isidentifier() and not Path(text).exists() else (None, text)
 
 
 def parse_source(text: str, input_format: InputFormat | None = None, encoding: str = "utf-8") -> Source:
@@ -127,11 +123,9 @@ def values_of_directories(names: Iterable[str]) -> dict[str, str | None]:
     return {unquote(name): None if value == _NULL else unquote(value) for name, equals, value in parts if equals}
 
 
-def refuse_double(file: Path, columns: Iterable[str], partitions: Iterable[str]) -> None:
-    """Raise InputError for a column that a file has and its directories both define, perhaps with different values."""
-    for name in columns:
-        if name in partitions:
-            raise InputError(f"the column '{name}' is in {file} and in the name of its directory too")
+def is_hidden(path: Path) -> bool:
+    """Whether a dot or an underscore begins a name: by-products of writers, such as _SUCCESS, are not read."""
+    return any(name[0] in "._" for name in path.parts)
 
 
 def _files(path: str) -> tuple[Path | None, tuple[Path, ...]]:
@@ -154,19 +148,15 @@ def _below(path: Path) -> tuple[Path | None, tuple[Path, ...]]:
         if not path.is_file():
             raise InputError(f"'{path}' is a pipe or a device; read it by standard input: --input - < {path}")
         return None, (path,)
-    # Names with a dot or an underscore in front are by-products of the writers, such as _SUCCESS.
-    found = (f for f in sorted(path.rglob("*")) if f.is_file())
-    files = tuple(f for f in found if not any(p[0] in "._" for p in f.relative_to(path).parts))
+    files = tuple(f for f in sorted(path.rglob("*")) if f.is_file() and not is_hidden(f.relative_to(path)))
     if not files:
         raise InputError(f"the directory '{path}' has no files to read")
     return path, files
 
 
 def _format_of(path: str, first: Path) -> InputFormat:
-    suffixes = [s.lower() for s in first.suffixes]
-    if suffixes and suffixes[-1] in COMPRESSIONS:
-        suffixes.pop()
-    found = SUFFIXES.get(suffixes[-1]) if suffixes else None
+    named = first.with_suffix("") if first.suffix.lower() in COMPRESSIONS else first
+    found = SUFFIXES.get(named.suffix.lower())
     if found is None:
         raise InputError(
             f"the format of '{path}' is not clear from its name; "

@@ -35,8 +35,7 @@ def summarise_query(asked: QueryOptions, inputs: InputOptions) -> str:
     Warns of probable mistakes: types that never occur, parts that never match, branches that add nothing.
     """
     query, path = load_query(asked), asked.query
-    schema = None
-    times = None
+    schema = times = None
     if inputs.inputs:
         events = Inputs.prepare(query, inputs).read()
         schema = events.schema
@@ -60,8 +59,8 @@ def summarise_query(asked: QueryOptions, inputs: InputOptions) -> str:
         if isinstance(query, Program):
             reads = ", ".join(each.tree.streams) or "the input"
             parts.append(f"\n{'query' if name is None else f'definition {name}'}, reads {reads}")
-        parts.append(_summary(each, schema if isinstance(query, Query) else None))
-    return "\n".join(parts) + (_columns(schema) if schema is not None else "")
+        parts += _summary(each, schema if isinstance(query, Query) else None)
+    return "\n".join(parts if schema is None else [*parts, *_columns(schema)])
 
 
 def explanation_of(asked: QueryOptions, inputs: InputOptions, form: ExplainFormat) -> str:
@@ -122,49 +121,38 @@ def _gap(query: Query, events: pa.Table, schema: Schema) -> QueryWarning | None:
     ).with_source(query.text)
 
 
-def _columns(schema: Schema) -> str:
-    words = {ValueKind.STRING: "text", ValueKind.OTHER: ""}
+def _columns(schema: Schema) -> list[str]:
     width = max((len(name) for name in schema.known_names), default=0)
-    lines = ["columns:"]
-    for name in schema.known_names:
-        word = words.get(schema.kind(name), schema.kind(name).value) or str(schema.columns.field(name).type)
-        lines.append(f"  {name:<{width}}  {word}")
-    return "\n" + "\n".join(lines)
+    words = {name: schema.kind(name).value for name in schema.known_names}
+    for name, word in words.items():
+        if word in (ValueKind.STRING, ValueKind.OTHER):
+            words[name] = "text" if word == ValueKind.STRING else str(schema.columns.field(name).type)
+    return ["columns:", *(f"  {name:<{width}}  {word}" for name, word in words.items())]
 
 
-def _summary(query: Query, schema: Schema | None) -> str:
-    nodes = list(walk(query.tree))
-    types = sorted(query.types_named())
-    given = {n.label for n in nodes if isinstance(n, f.As)} | {n.new for n in nodes if isinstance(n, f.Rename)}
-    given |= {n.label for n in nodes if isinstance(n, Terminal) and n.label is not None}
-    given = given.union(*(n.labels for n in nodes if isinstance(n, AutomatonFormula)))
+def _summary(query: Query, schema: Schema | None) -> list[str]:
+    tree, nodes = query.tree, list(walk(query.tree))
+    labels = {n.label for n in nodes if isinstance(n, f.As | Terminal) and n.label is not None}
+    labels |= {n.new for n in nodes if isinstance(n, f.Rename)}
+    labels = labels.union(*(n.labels for n in nodes if isinstance(n, AutomatonFormula)))
     # Matches of the first-order reading have no labels.
-    labels = sorted(given) if query.reading == "second-order" else []
-    windows = [] if query.tree.window is None else [show(query.tree.window)]
-    windows += [
-        f"{show(n.window)} for {_short(show(n.operand, kinds=False))}"
-        for n in nodes
-        if isinstance(n, f.Within | Windowed)
-    ]
-    lines = [
-        f"event types: {', '.join(types) or 'any'}",
-        f"labels:      {', '.join(labels) or 'none of its own'}",
-        f"window:      {', '.join(dict.fromkeys(windows)) or 'none'}",
-    ]
-    absences = [
-        f"{show(n.window)} without {_short(show(n.right, kinds=False))}"
-        for n in nodes
-        if isinstance(n, f.NotFollowedBy)
-    ]
-    if absences:
-        lines.append(f"deadline:    {', '.join(dict.fromkeys(absences))}")
-    if query.tree.partition:
-        lines.append(dotted(f"partitioned: {', '.join('/'.join(key) for key in query.tree.partition)}"))
-        kept = query.keys_kept(schema)
-        if kept is not None:
-            lines.append(f"keys:        {kept}")
-    return "\n".join(lines)
+    shown = sorted(labels) if query.reading == "second-order" else []
+    windows = [] if tree.window is None else [show(tree.window)]
+    windows += [f"{show(n.window)} for {_short(n.operand)}" for n in nodes if isinstance(n, f.Within | Windowed)]
+    absences = [f"{show(n.window)} without {_short(n.right)}" for n in nodes if isinstance(n, f.NotFollowedBy)]
+    keys = dotted(", ".join("/".join(key) for key in tree.partition))
+    kept = query.keys_kept(schema) if tree.partition else None
+    lines = {
+        "event types": ", ".join(sorted(query.types_named())) or "any",
+        "labels": ", ".join(shown) or "none of its own",
+        "window": ", ".join(dict.fromkeys(windows)) or "none",
+        "deadline": ", ".join(dict.fromkeys(absences)),
+        "partitioned": keys,
+        "keys": kept,
+    }
+    return [f"{name + ':':<12} {line}" for name, line in lines.items() if line]
 
 
-def _short(text: str) -> str:
+def _short(node: Node) -> str:
+    text = show(node, kinds=False)
     return text if len(text) <= 60 else f"{text[:59]}…"

@@ -22,7 +22,7 @@ from typing import BinaryIO, TextIO
 from cerflow.base import limits
 from cerflow.base.errors import OutputError
 from cerflow.cli.output.reporting import warn
-from cerflow.files.sources import STANDARD_INPUT, Source
+from cerflow.files.sources import STANDARD_INPUT, Source, is_hidden
 
 try:
     import fcntl
@@ -121,16 +121,17 @@ def _failing(name: str) -> Iterator[None]:
 
 def check_writable(target: str) -> None:
     """Raise OutputError if the target cannot be written to, before any work is done."""
-    if target == STANDARD_OUTPUT or descriptor_of(target) is not None:
+    if descriptor_of(target) is not None:
         return
     status = _status(target)
+    mode, replaced = 0 if status is None else status.st_mode, _is_replaced(status)
     parent = Path(os.path.realpath(target) if os.path.islink(target) else target).parent
     problems = {
-        "it is a directory": status is not None and stat.S_ISDIR(status.st_mode),
-        "it is a socket": status is not None and stat.S_ISSOCK(status.st_mode),
+        "it is a directory": stat.S_ISDIR(mode),
+        "it is a socket": stat.S_ISSOCK(mode),
         "no permission": status is not None and not os.access(target, os.W_OK),
-        f"there is no directory '{parent}'": _becomes_file(status) and not parent.is_dir(),
-        f"the directory '{parent}' is not writable": _becomes_file(status) and not os.access(parent, os.W_OK | os.X_OK),
+        f"there is no directory '{parent}'": replaced and not parent.is_dir(),
+        f"the directory '{parent}' is not writable": replaced and not os.access(parent, os.W_OK | os.X_OK),
     }
     for problem in filter(problems.get, problems):
         raise OutputError(f"cannot write to '{target}': {problem}")
@@ -138,6 +139,8 @@ def check_writable(target: str) -> None:
 
 def descriptor_of(target: str) -> int | None:
     """The number of the descriptor of this process that a path such as /dev/stdout leads to; None for other paths."""
+    if target == STANDARD_OUTPUT:
+        return 1
     path, seen = target, 0
     while seen < 40 and os.path.islink(path):
         directory, name = os.path.split(os.path.abspath(path))
@@ -149,7 +152,7 @@ def descriptor_of(target: str) -> int | None:
 
 def free_space(target: str) -> int | None:
     """The free bytes on the disk of a target; None if the target is not a file."""
-    if target == STANDARD_OUTPUT or descriptor_of(target) is not None or not _becomes_file(_status(target)):
+    if descriptor_of(target) is not None or not _is_replaced(_status(target)):
         return None
     return shutil.disk_usage(Path(os.path.realpath(target)).parent).free
 
@@ -163,18 +166,17 @@ def open_target(target: str) -> Iterator[OutputStream]:
     """
     with ExitStack() as opened:
         name, directory = repr(target), None
+        number, status = descriptor_of(target), _status(target)
         if target == STANDARD_OUTPUT:
             name, below = "standard output", sys.stdout.buffer
+        elif number is None and _is_replaced(status):
+            path = Path(os.path.realpath(target))
+            below, directory = opened.enter_context(_replacing(target, path, status)), path.parent
         else:
-            number, status = descriptor_of(target), _status(target)
-            if number is None and _becomes_file(status):
-                path = Path(os.path.realpath(target))
-                below, directory = opened.enter_context(_replacing(target, path, status)), path.parent
-            else:
-                with _failing(name):
-                    # Writing to an open descriptor continues at its position, as a shell's redirection does.
-                    below = os.fdopen(os.dup(number) if number is not None else os.open(target, os.O_WRONLY), "wb")
-                opened.callback(_close, below)
+            with _failing(name):
+                # Writing to an open descriptor continues at its position, as a shell's redirection does.
+                below = os.fdopen(os.open(target, os.O_WRONLY) if number is None else os.dup(number), "wb")
+            opened.callback(_close, below)
         stream = OutputStream(name, below, directory)
         yield stream
         stream.check()
@@ -267,7 +269,7 @@ def _status(target: str) -> os.stat_result | None:
     return None
 
 
-def _becomes_file(status: os.stat_result | None) -> bool:
+def _is_replaced(status: os.stat_result | None) -> bool:
     return status is None or stat.S_ISREG(status.st_mode)
 
 
@@ -278,30 +280,28 @@ def refuse_clashes(
 
     ``directory`` says that the output is a directory of files; ``read_too`` are files besides the inputs.
     """
-    read = {_identity(path): f"that is '{path}', which is read" for path in read_too if os.path.isfile(path)}
-    for source in sources:
-        read |= {_identity(str(file)): f"that is the input '{file}'" for file in source.files}
-        if source.path == STANDARD_INPUT:
-            read[_identity_of(sys.stdin)] = "that is the file that standard input reads"
+    inputs = [file for source in sources for file in source.files]
+    taken = {_identity(path): f"that is '{path}', which is read" for path in read_too if os.path.isfile(path)}
+    taken |= {_identity(str(file)): f"that is the input '{file}'" for file in inputs}
+    if any(source.path == STANDARD_INPUT for source in sources):
+        taken[_identity_of(sys.stdin)] = "that is the file that standard input reads"
     written = {"matches": output} | ({} if dead_letters is None else {"dead letters": dead_letters})
     if directory:
         place = Path(written.pop("matches").removeprefix("file://"))
         if dead_letters is not None and Path(os.path.realpath(dead_letters)).is_relative_to(place.resolve()):
             raise OutputError("the dead letters cannot be in the directory of the matches, which may be replaced")
         refused = f"the matches cannot be written to the directory '{place}'"
-        for file in (file for source in sources for file in source.files):
+        for file in inputs:
             if file.resolve().is_relative_to(place.resolve()):
                 raise OutputError(f"{refused}: the input '{file}' is in it")
         _refuse_among_inputs(str(place), sources, refused)
     for what, target in written.items():
-        identity = _identity(target)
-        if identity is None:
-            continue
-        refused = f"the {what} cannot be written to '{target}'"
-        if identity in read:
-            raise OutputError(f"{refused}: {read[identity]}")
-        read[identity] = f"the {what} go there"
-        _refuse_among_inputs(target, sources, refused)
+        identity, refused = _identity(target), f"the {what} cannot be written to '{target}'"
+        if identity is not None:
+            if identity in taken:
+                raise OutputError(f"{refused}: {taken[identity]}")
+            taken[identity] = f"the {what} go there"
+            _refuse_among_inputs(target, sources, refused)
 
 
 def _refuse_among_inputs(target: str, sources: Iterable[Source], refused: str) -> None:
@@ -310,26 +310,24 @@ def _refuse_among_inputs(target: str, sources: Iterable[Source], refused: str) -
         if target == STANDARD_OUTPUT or not os.path.isdir(source.path):
             continue
         place, directory = Path(os.path.realpath(target)), Path(source.path).resolve()
-        # Files and directories whose names begin with a dot or an underscore are not read.
-        if place.is_relative_to(directory) and not any(p[0] in "._" for p in place.relative_to(directory).parts):
+        if place.is_relative_to(directory) and not is_hidden(place.relative_to(directory)):
             raise OutputError(f"{refused}: that is in the directory '{source.path}', which is read as a whole")
 
 
 def _identity(path: str) -> _Identity | None:
     """The identity of the file at a path; None for devices and sockets, which lose nothing when they are written."""
     number = descriptor_of(path)
-    if path == STANDARD_OUTPUT or number == 1:
+    if number == 1:
         return _identity_of(sys.stdout) or ("standard output",)
     try:
-        status = os.stat(path) if number is None else os.fstat(number)
+        return _of(os.stat(path) if number is None else os.fstat(number))
     except OSError:
         place = Path(os.path.realpath(path))
-        try:
-            parent = os.stat(place.parent)
-        except OSError:
-            return (str(place),)
-        return (parent.st_dev, parent.st_ino, place.name)
-    return _of(status)
+    try:
+        parent = os.stat(place.parent)
+    except OSError:
+        return (str(place),)
+    return (parent.st_dev, parent.st_ino, place.name)
 
 
 def _identity_of(stream: TextIO) -> _Identity | None:
