@@ -22,19 +22,19 @@ def source(tmp_path):
 
 
 def test_what_fits_is_read_here(source, capsys):
-    spark, at_once, reason = choose_runner([source], [])
-    assert (spark, at_once) == (False, "")
+    spark, reason = choose_runner([source], [])
+    assert not spark
     assert reason.startswith("in this process: the input needs about 36 bytes of ")
     assert capsys.readouterr().err == ""
 
 
 def test_options_of_spark_choose_it(source):
-    assert choose_runner([source], ["--master"]) == (True, "", "on Spark, because of --master")
+    assert choose_runner([source], ["--master"]) == (True, "on Spark, because of --master")
 
 
 def test_standard_input_is_read_here():
     found = choose_runner([parse_source("-", InputFormat.CSV)], [])
-    assert found == (False, "", "in this process, as standard input is")
+    assert found == (False, "in this process, as standard input is")
 
 
 def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch, capsys):
@@ -42,15 +42,16 @@ def test_what_does_not_fit_goes_to_spark_if_there_is_one(source, monkeypatch, ca
     monkeypatch.setattr(choosing, "java_problem", lambda: None)
     monkeypatch.setattr(choosing, "find_spec", lambda _: object())
     figures = "the input needs about 36 bytes of 71 bytes of free memory"
-    assert choose_runner([source], []) == (True, f"on Spark: {figures}", "")
+    assert choose_runner([source], []) == (True, "")
+    assert capsys.readouterr().err == f"on Spark: {figures}\n"
     monkeypatch.setattr(choosing, "available_memory", lambda: 72)
     assert not choose_runner([source], [])[0]
     monkeypatch.setattr(choosing, "available_memory", lambda: 71)
     monkeypatch.setattr(choosing, "java_problem", lambda: "there is no java")
-    assert choose_runner([source], []) == (False, "", "")
+    assert choose_runner([source], []) == (False, "")
     assert f"warning: {figures}, but it is read in this process, because there is no java\n" in capsys.readouterr().err
     monkeypatch.setattr(choosing, "find_spec", lambda _: None)
-    assert choose_runner([source], []) == (False, "", "")
+    assert choose_runner([source], []) == (False, "")
     assert "PySpark is not installed (pip install" in capsys.readouterr().err
 
 

@@ -15,13 +15,9 @@ from typing import NoReturn
 __all__ = ["main"]
 
 
-class Interrupted(KeyboardInterrupt):
-    """A signal that ends the command; its number is the argument."""
-
-
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let signals end the block as `Interrupted`, and the process with 128 and the number of the first one.
+    """Let signals raise KeyboardInterrupt with their number, and end the process with 128 and the first of these.
 
     So it ends whatever becomes of the exception: libraries turn it into others, or pass over it.
     """
@@ -31,7 +27,7 @@ def ended_by_signals() -> Iterator[None]:
         received.append(number)
         # Otherwise libraries would log the work that the exception interrupts.
         logging.disable()
-        raise Interrupted(number)
+        raise KeyboardInterrupt(number)
 
     ending = [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)]
     heeded = {number for number in ending if signal.getsignal(number) != signal.SIG_IGN}  # it is under nohup

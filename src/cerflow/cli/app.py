@@ -80,14 +80,12 @@ def run(
             until=until,
             read_too=[path for path in (query.query, *(predicates or ())) if path is not None],
         )
-        on_spark, at_once, reason = runner == "spark", "", ""
+        on_spark, reason = runner == "spark", ""
         if runner == "auto":
             given = [option for option, value in (only_spark | directory).items() if value]
-            on_spark, at_once, reason = choose_runner([one.events for one in request.inputs.inputs], given)
+            on_spark, reason = choose_runner([one.events for one in request.inputs.inputs], given)
         if on_spark and (options.memory is not None or options.timeout is not None):
             usage("--memory and --timeout are limits of a run in this process (--runner local)", "--runner")
-        if at_once:
-            note(at_once)
         with Progress() as shown:
             if on_spark:
                 require_pyspark()

@@ -8,7 +8,6 @@ at line ends, if these are row ends.
 from __future__ import annotations
 
 import codecs
-import mmap
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator
@@ -135,8 +134,7 @@ def cut_file(source: Source, file: Path) -> list[raw.FilePart]:
 
 def has_quotes(piece: raw.FilePart) -> bool:
     """Whether there is a quotation mark in a piece of a file."""
-    with open(str(piece.path), "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(b'"', piece.begin, piece.end or len(data)) >= 0
+    return any(b'"' in data for data in raw.unpacked_bytes(piece))
 
 
 def _head(beginning: bytes, kind: InputFormat) -> bytes | None:

@@ -22,7 +22,8 @@ import pyarrow.json
 from cerflow.base import limits
 from cerflow.files import raw_rows as raw
 
-_SPACE = re.compile("[ \t\r\n]*")
+#: What stands before and behind the values of an array.
+_SIGN = re.compile(r"[ \t\r\n]*([\[,\]]?)[ \t\r\n]*")
 _BRACKETS = re.compile(r"[\[\]{}]")
 _WRONG = re.compile(raw.MARKS)
 #: An escape that may be half of a character.
@@ -59,25 +60,24 @@ def _items(data: bytes, pieces: raw.RowPieces) -> list[bytes]:
     found: list[bytes] = []
     decoder = json.JSONDecoder(parse_int=len, parse_float=len)
 
-    def after_space(place: int) -> int:
-        return _SPACE.match(text, place).end()  # type: ignore[union-attr]
+    def sign_at(place: int) -> re.Match[str]:
+        return _SIGN.match(text, place)  # type: ignore[return-value]
 
-    place = after_space(text.index("[") + 1)
-    more = text[place : place + 1] != "]"
-    while more:
+    sign = sign_at(0)
+    if text.startswith("]", sign.end()):
+        sign = sign_at(sign.end())
+    while sign[1] == ("," if found else "["):
+        begin = sign.end()
         try:
-            _, end = decoder.raw_decode(text, place)
+            _, end = decoder.raw_decode(text, begin)
         except json.JSONDecodeError as error:
             raise pieces.error(f"the JSON array is broken: {error}") from error
         except RecursionError as error:
             raise pieces.error(_DEEP) from error
         # Line breaks between the parts of a value are space.
-        found.append(text[place:end].replace("\r", " ").replace("\n", " ").encode())
-        place = after_space(end)
-        more = text[place : place + 1] == ","
-        if more:
-            place = after_space(place + 1)
-    if text[place : place + 1] != "]" or after_space(place + 1) < len(text):
+        found.append(text[begin:end].replace("\r", " ").replace("\n", " ").encode())
+        sign = sign_at(end)
+    if sign[1] != "]" or sign.end() < len(text):
         raise pieces.error(f"the JSON array is broken after its row {max(0, len(found) - 1)}")
     return found
 

@@ -95,7 +95,7 @@ def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
     Bytes that cannot be decoded become one of `MARKS`.
     """
     begun, last = False, "\n"
-    for text in codecs.iterdecode(_bytes_of(content), "utf-8" if content.decoded else encoding, _MARK):
+    for text in codecs.iterdecode(unpacked_bytes(content), "utf-8" if content.decoded else encoding, _MARK):
         if not begun:
             begun, text = True, text.removeprefix("\ufeff")
         last = text[-1:] or last
@@ -105,7 +105,7 @@ def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
         yield b"\n"
 
 
-def _bytes_of(content: FilePart) -> Iterator[bytes]:
+def unpacked_bytes(content: FilePart) -> Iterator[bytes]:
     """The bytes as they are, unpacked; no piece is empty."""
     if content.path is None:
         yield from filter(None, content.data)

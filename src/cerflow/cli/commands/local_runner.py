@@ -47,9 +47,8 @@ _IN_ORDER = (
 class _Prepared:
     """The matches of a request, and what is known of its events before they are recognised.
 
-    ``sample`` are all events or a few that have all types and the extreme times, ``count`` is the number of all that
-    can be used as far as is known. ``rows`` numbers them in the input if that leaves out some. ``shown`` is the schema
-    of the output.
+    ``sample`` are all events or a few that have all types and the extreme times, ``count`` is the number of all rows of
+    the input. ``rows`` numbers the events in the input if that has others. ``shown`` is the schema of the output.
     """
 
     matches: Matches
@@ -75,10 +74,9 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
     matches, schema = found.matches, found.schema
     warn_of_types(request.query, schema.types_in(found.sample))
     watch.done("reading")
-    before = bad_records.count
     drawing = _over_time(schema.completed(found.sample), schema) if request.options.summary else None
-    if _leaves_terminal(request, show):
-        show.bar("recognising", found.count, matches.reached, " events")
+    _leave_terminal(request, show)
+    show.bar("recognising", found.count - bad_records.count, matches.reached, " events")
     volume = _Volume(matches, request)
     last = request.query.query if isinstance(request.query, Program) else request.query
     counted = next((item.name for item in last.tree.projection.items if isinstance(item, CountItem)), None)
@@ -98,16 +96,15 @@ def run_local(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary
             raise
         # The numbers of the input count also rows that could not be read.
         raise BadRecordError(int(found.rows[error.row]), error.reason) from error
-    valid = found.count - (bad_records.count - before)
+    valid = found.count - bad_records.count
     return RunSummary(valid, written, bad_records.count, watch.phases, drawn=str(drawing or ""))
 
 
-def _leaves_terminal(request: Request, show: Progress) -> bool:
-    """Whether progress can be shown: matches do not go to the same terminal."""
+def _leave_terminal(request: Request, show: Progress) -> None:
+    """Show no more progress if matches go to the same terminal."""
     if request.output.output == STANDARD_OUTPUT and sys.stdout.isatty():
         show.stop()
-        return False
-    return True
+        show.disable = True
 
 
 def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepared:
@@ -119,7 +116,7 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
         warn(remark)
     if events.refused is not None:
         bad_records.refuse(events.refused)
-    before = bad_records.count
+    count = len(events.table) + bad_records.count
     watch.done("reading")
     show("putting the events in order")
     matches = request.query.match(
@@ -132,9 +129,7 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
         memory=request.options.memory,
         until=typed_time(request.until, events.table.schema, columns.time),
     )
-    shown = matches.shown_schema(**request.form)
-    count = len(events.table) - (bad_records.count - before)
-    return _Prepared(matches, shown, events.schema, events.table, count, events.rows)
+    return _Prepared(matches, matches.shown_schema(**request.form), events.schema, events.table, count, events.rows)
 
 
 def _by_row_groups(request: Request) -> _Prepared | None:
@@ -266,8 +261,8 @@ class _Volume:
 
 def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> RunSummary:
     """Run a request on standard input, in the order of its lines: a match is written when its last line arrives."""
-    if _leaves_terminal(request, show):
-        show("waiting for events")
+    _leave_terminal(request, show)
+    show("waiting for events")
     query, columns, bad_records = request.query, request.inputs.columns, request.bad_records
     parts = arriving_events(request.inputs.inputs[0], columns, patient=not bad_records.fails, say=warn)
     nothing = next(parts).table

@@ -25,7 +25,7 @@ from cerflow.cli.output.targets import STANDARD_OUTPUT, check_writable, refuse_c
 from cerflow.cli.output.writing import Sink, open_sink, output_format_of, write_table
 from cerflow.engine.results.report import CountForm
 from cerflow.files.column_types import type_named
-from cerflow.files.input_plans import ColumnRoles
+from cerflow.files.input_plans import REFUSED, ColumnRoles
 from cerflow.files.reading import ReadEvents, as_refused, read_inputs
 from cerflow.files.sources import Source, parse_source, source_name
 from cerflow.language.node import walk
@@ -114,8 +114,7 @@ class BadRecords:
         """Write the dead letters; if there are none, write an empty file."""
         if self.path is None:
             return
-        nothing = as_refused(pa.table({"row": pa.array([], pa.int64()), "reason": pa.array([], pa.string())}))
-        table = pa.concat_tables([nothing, *self._kept], promote_options="permissive")
+        table = pa.concat_tables([pa.schema(REFUSED).empty_table(), *self._kept], promote_options="permissive")
         write_table(self.path, output_format_of(self.path), table)
 
 
@@ -298,13 +297,12 @@ def load_predicates(sources: Iterable[str]) -> None:
                 importlib.import_module(source)
         except InputError:
             raise
-        except ModuleNotFoundError as error:
-            if is_file or not f"{source}.".startswith(f"{error.name}."):
-                raise InputError(_failed(source, error)) from error
-            hint = f"; a file is given by its path, such as ./{source}.py"
-            raise InputError(f"there is no module '{source}' with predicates{hint}") from error
         except (Exception, SystemExit) as error:
-            raise InputError(_failed(source, error)) from error
+            said = _failed(source, error)
+            if isinstance(error, ModuleNotFoundError) and not is_file and f"{source}.".startswith(f"{error.name}."):
+                hint = f"; a file is given by its path, such as ./{source}.py"
+                said = f"there is no module '{source}' with predicates{hint}"
+            raise InputError(said) from error
         if registered_predicates() == before:
             warn(f"'{source}' registers no predicates")
 

@@ -23,7 +23,6 @@ from rich.console import Console, RenderableType
 from rich.filesize import pick_unit_and_suffix
 
 from cerflow.base.errors import CerflowError, OutputError, PerformanceWarning, QueryWarning, counted, visible
-from cerflow.cli import Interrupted
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def errors_reported(place: str | None = None) -> Iterator[None]:
         _close_standard_output()
         raise typer.Exit(0) from error
     except KeyboardInterrupt as error:
-        number = error.args[0] if isinstance(error, Interrupted) else signal.SIGINT
+        number = error.args[0] if error.args else signal.SIGINT
         typer.echo(f"interrupted by {signal.Signals(number).name}; no file is left half-written", err=True)
         raise typer.Exit(128 + number) from error
     except (CerflowError, OSError) as error:

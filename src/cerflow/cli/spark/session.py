@@ -23,7 +23,7 @@ import pyarrow.parquet
 
 from cerflow.base import limits
 from cerflow.base.errors import InputError
-from cerflow.cli.output.reporting import in_largest_unit, warn
+from cerflow.cli.output.reporting import in_largest_unit, note, warn
 from cerflow.files.sources import COMPRESSIONS, InputFormat, Source
 
 if TYPE_CHECKING:
@@ -218,27 +218,28 @@ _VALUE = 48
 _INSTALL = "pip install 'cerflow[spark]'"
 
 
-def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> tuple[bool, str, str]:
+def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> tuple[bool, str]:
     """Decide by the inputs whether to run on Spark; ``spark_options`` are the given options that only Spark knows.
 
-    The reason comes second if it is to be said at once, or third, for the closing line.
+    The reason is for the closing line, unless it has been said at once.
     """
     given = next(iter(spark_options), None)
     if given is not None:
-        return True, "", f"on Spark, because of {given}"
+        return True, f"on Spark, because of {given}"
     files = [(file, source.format) for source in sources for file in source.files]
     if not files:
-        return False, "", "in this process, as standard input is"
+        return False, "in this process, as standard input is"
     needed, free = sum(memory_needed(*file) for file in files), available_memory()
     known = (in_largest_unit(number, ("bytes", "KiB", "MiB", "GiB"), 1024) for number in (needed, free))
     figures = f"the input needs about {' of '.join(known)} of free memory"
     if needed * limits.MEMORY_SHARE <= free:
-        return False, "", f"in this process: {figures}"
+        return False, f"in this process: {figures}"
     missing = java_problem() if find_spec("pyspark") is not None else f"PySpark is not installed ({_INSTALL})"
     if missing is None:
-        return True, f"on Spark: {figures}", ""
-    warn(f"{figures}, but it is read in this process, because {missing}")
-    return False, "", ""
+        note(f"on Spark: {figures}")
+    else:
+        warn(f"{figures}, but it is read in this process, because {missing}")
+    return missing is None, ""
 
 
 def memory_needed(file: Path, input_format: InputFormat) -> int:
