@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -101,13 +101,14 @@ class ColumnRoles:
             for (*above, last), name in sorted(paths, key=lambda pair: -len(pair[0])):
                 # Where none is asked for, or other files have rows without a type, no event has one.
                 if above or name != self.type or not (name == UNTYPED or schema.names):
-                    level = reduce(lambda level, part: level.setdefault(part, {}), above, tree)
+                    level = tree
+                    for part in above:
+                        level = level.setdefault(part, {})
                     level.setdefault(last, self._type(name))
         known = [f.with_type(self._type(f.name)) if pa.types.is_null(f.type) else f for f in schema]
         # Where a file has rows, they show the types of fields.
-        return pa.schema(
-            [*known, *((name, _struct(below)) for name, below in tree.items() if name not in schema.names)]
-        )
+        added = [(name, _struct(below)) for name, below in tree.items() if name not in schema.names]
+        return pa.schema([*known, *added])
 
     def _type(self, name: str) -> pa.DataType:
         if name in self.usage.booleans:
@@ -155,9 +156,10 @@ def survey(
     looks: dict[str, Look] = {}
     rows = broken = 0
     schema = None
-    if blocks is None:
-        blocks = read_blocks(source, content, texts(one, columns), partial(important, one, columns))
-    for block in blocks:
+    read = blocks
+    if read is None:
+        read = read_blocks(source, content, texts(one, columns), partial(important, one, columns))
+    for block in read:
         rows += len(block.table) + len(block.malformed)
         broken += len(block.spoilt) + len(block.malformed)
         for column, values in zip(block.table.schema, block.table.columns):
@@ -169,7 +171,8 @@ def survey(
                 found = look_at(values, block.rows, content.name, use, typed=typed)
                 looks[column.name] = looks.get(column.name, Look()) + found
     if not source.has_no_schema:
-        schema = block.table.schema if content.path is None else schema_of_file(source, content.path)
+        # Where they are read here, blocks have some columns only.
+        schema = block.table.schema if blocks or content.path is None else schema_of_file(source, content.path)
         looks = {name: looks.get(name, Look()) for name in schema.names}
     return FileSurvey(content.name, looks, rows, broken, schema)
 
