@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from heapq import nsmallest
@@ -88,15 +87,15 @@ def _table(matches: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def exit_code_of(demo: Callable[[], object]) -> int:
-    """Run a demonstration; on failure print a plain sentence on standard error and return 1."""
-    try:
+def run_as_command(demo: Callable[[], object]) -> None:
+    """Run a demonstration and end the process; a failure is a plain sentence on standard error."""
+
+    def command() -> None:
         with errors_reported():
             demo()
-    except typer.Exit as end:
-        return end.exit_code
-    return 0
+
+    typer.run(command)
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code_of(lambda: run_demo(Path("demo-output"))))
+    run_as_command(lambda: run_demo(Path("demo-output")))

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ from rich.console import Console
 
 from cerflow.api.query import parse
 from cerflow.cli.examples import query_text, stocks
-from cerflow.cli.examples.demo import exit_code_of, settings_in
+from cerflow.cli.examples.demo import run_as_command, settings_in
 from cerflow.cli.output.reporting import PhaseTimer, compile_kernels
 from cerflow.cli.spark.session import spark_session
 
@@ -95,4 +94,4 @@ def _events(running: RunningStream) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code_of(lambda: run_stream_demo(Path("demo-output") / "stream")))
+    run_as_command(lambda: run_stream_demo(Path("demo-output") / "stream"))
