@@ -44,16 +44,13 @@ class RunSummary:
     def __str__(self) -> str:
         if self.ignored:
             return "the output already exists: nothing was read or written"
-        counts = (
-            f"{counted(self.events, 'event')}, {counted(self.matches, 'match', 'matches')}, "
-            f"{counted(self.bad_records, 'bad record')}"
-        )
-        phases = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in self.phases.items())
         recognising = self.phases.get("recognising", 0.0)
-        rate = f" ({self.events / recognising:,.0f} events/s)" if recognising > 0 else ""
-        phases = phases.replace("recognising", f"recognising{rate}", 1)
-        said = [counts, f"{sum(self.phases.values()):.2f} s: {phases}", *([self.where] if self.where else [])]
-        return "; ".join(said)
+        rates = {"recognising": f" ({self.events / recognising:,.0f} events/s)"} if recognising > 0 else {}
+        phases = ", ".join(f"{phase}{rates.get(phase, '')} {seconds:.2f}" for phase, seconds in self.phases.items())
+        counts = [counted(self.events, "event"), counted(self.matches, "match", "matches")]
+        counts.append(counted(self.bad_records, "bad record"))
+        said = [", ".join(counts), f"{sum(self.phases.values()):.2f} s: {phases}", self.where]
+        return "; ".join(filter(None, said))
 
 
 def note(message: str) -> None:
@@ -235,16 +232,13 @@ def bytes_read(files: Sequence[Path]) -> tuple[int, Callable[[], int]]:
 
     def reached() -> int:
         nonlocal most
-        try:
-            numbers = os.listdir("/proc/self/fd")
-        except OSError:
-            return most
-        for number in numbers:
-            with suppress(OSError):  # the file was closed in the meantime
-                place = places.get(os.readlink(f"/proc/self/fd/{number}"))
-                if place is not None:
-                    position = Path(f"/proc/self/fdinfo/{number}").read_text().split()[1]
-                    most = max(most, sum(sizes[:place]) + min(int(position), sizes[place]))
+        with suppress(OSError):  # only Linux tells
+            for number in os.listdir("/proc/self/fd"):
+                with suppress(OSError):  # the file was closed in the meantime
+                    place = places.get(os.readlink(f"/proc/self/fd/{number}"))
+                    if place is not None:
+                        position = Path(f"/proc/self/fdinfo/{number}").read_text().split()[1]
+                        most = max(most, sum(sizes[:place]) + min(int(position), sizes[place]))
         return most
 
     return sum(sizes), reached
