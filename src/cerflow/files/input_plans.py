@@ -334,23 +334,22 @@ class InputPlan:
                 if given.null_count or pa.types.is_floating(given.type):
                     for place in _places(pc.is_null(given, nan_is_null=True)):
                         reasons.setdefault(place, [f"the {role} is null"])
-        bad: list[tuple[int, str, str | None, int | None]] = [
-            (row, why, text, None) for row, text, why in block.malformed
-        ]
-        bad += [(int(numbers[place]), "; ".join(reasons[place]), None, place) for place in sorted(reasons)]
-        if not bad:
+        malformed, places = block.malformed, sorted(reasons)
+        if not (malformed or places):
             return SplitRows(table, numbers + offset, None)
-        if reasons:
-            valid = np.ones(len(table), np.bool_)
-            valid[list(reasons)] = False
-            table, numbers = table.filter(pa.array(valid)), numbers[valid]
-        said = [why if file is None else f"{why} (row {row} of {file})" for row, why, *_ in bad]
-        taken = pa.array([place for *_, place in bad], pa.int64())
-        refused: list[Any] = [[offset + row for row, *_ in bad], said, [text for _, _, text, _ in bad]]
+        rows = [row for row, *_ in malformed] + numbers[places].tolist()
+        said = [why for *_, why in malformed] + ["; ".join(reasons[place]) for place in places]
+        if file is not None:
+            said = [f"{why} (row {row} of {file})" for row, why in zip(rows, said)]
+        refused: list[Any] = [np.array(rows) + offset, said, [text for _, text, _ in malformed] + [None] * len(places)]
+        taken = pa.array([None] * len(malformed) + places, pa.int64())
         for column in self.names:
             known = column in original.column_names
-            refused.append(plain_text(one_array(original.column(column)).take(taken)) if known else [None] * len(bad))
-        return SplitRows(table, numbers + offset, pa.table(refused, schema=self.refused))
+            refused.append(plain_text(one_array(original.column(column)).take(taken)) if known else [None] * len(rows))
+        valid = np.ones(len(table), np.bool_)
+        valid[places] = False
+        kept = table.filter(pa.array(valid)) if places else table
+        return SplitRows(kept, numbers[valid] + offset, pa.table(refused, schema=self.refused))
 
 
 def refuse_unknown_types(plans: Sequence[InputPlan]) -> None:
