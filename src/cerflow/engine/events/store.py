@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import array_of_numbers, one_array, rows_as_columns
+from cerflow.base.arrow_columns import array_of_numbers, rows_as_columns
 
 #: The positions of a piece's rows, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range
@@ -93,12 +93,6 @@ class StoredEvents:
             return None
         first, last = np.searchsorted(self._starts, [positions.min(), positions.max()], side="right").tolist()
         return (self._pieces[first - 1], _rows_at(self._positions[first - 1], positions)) if first == last else None
-
-    def column(self, name: str, positions: Ints) -> pa.Array:
-        """A column at these positions, null where the position is negative."""
-        known = positions >= 0
-        index = np.cumsum(known) - 1
-        return one_array(self.at(positions[known]).column(name)).take(array_of_numbers(index, ~known))
 
 
 def _rows_at(positions: _Positions, wanted: Ints) -> Ints:

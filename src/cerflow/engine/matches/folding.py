@@ -24,9 +24,9 @@ from cerflow.engine.kernels.matches.fold import PlainFold
 from cerflow.engine.kernels.matches.fold import fold_values as fold_exact
 from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LEAST, PLUS, SUMS
 from cerflow.engine.kernels.matches.slide import PROGRESS_WORDS, SlidingFold
-from cerflow.engine.matches.listing import StoredRows, having_label
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
+from cerflow.engine.results.unfolded_events import StoredRows, having_label
 from cerflow.engine.stopping import portions
 from cerflow.logic.analysis.scopes import labels_of
 

@@ -22,8 +22,9 @@ from cerflow.engine.kernels.matches.semiring import LEAST, joined_values
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
 from cerflow.engine.matches.graph import MatchGraph
-from cerflow.engine.matches.unfolding import Part, Unfolded
+from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
+from cerflow.engine.results.unfolded_events import Unfolded, ends_of
 from cerflow.language.select import ProjectionKind
 
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
@@ -39,21 +40,13 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
     """Matches as flat arrays, at most ``max_rows`` at a time."""
     rest = iter(picks)
     while some := list(islice(rest, max_rows)):
-        detections, owner = np.unique(np.array([d for d, _ in some]), return_inverse=True)
-        sizes = [len(marks) for _, marks in some]
-        used, events = np.unique(np.array([m for _, marks in some for m in marks], np.int64), return_inverse=True)
-        offsets = np.append(0, np.cumsum(sizes)).astype(np.int32)
-        whole = Unfolded(
-            part.graph.detections[detections, layout.D_POSITION],
-            owner.astype(np.int32),
-            offsets,
-            events.astype(np.int32),
-            np.zeros((2, len(some)), np.int32),
-            part.graph.marks[used, layout.M_POSITION],
-            part.graph.marks[used, layout.M_LABEL],
-        )
-        # Even without hidden events this finds the ends of each match.
-        yield whole.without(np.zeros(len(used), bool))
+        detections, owner = np.unique([d for d, _ in some], return_inverse=True)
+        marks = np.array([mark for _, own in some for mark in own], np.int64)
+        used, events = (found.astype(np.int32) for found in np.unique(marks, return_inverse=True))
+        offsets = np.cumsum([0, *(len(own) for _, own in some)], dtype=np.int32)
+        positions, labels = (part.graph.marks[used, column] for column in (layout.M_POSITION, layout.M_LABEL))
+        detected, ends = part.graph.detections[detections, layout.D_POSITION], ends_of(offsets, events)
+        yield Unfolded(detected, owner.astype(np.int32), offsets, events, ends, positions, labels)
 
 
 def _with_last(graph: MatchGraph, detection: int, marks: list[int]) -> list[int]:

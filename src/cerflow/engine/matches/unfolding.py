@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from cerflow.base import limits
-from cerflow.base.array_types import Ints, Mask, SmallRows, Smalls
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.kernels.matches.largest import Room
@@ -17,6 +16,7 @@ from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, STACK_COLUMNS, UNFOLDED
 from cerflow.engine.kernels.table import largest, order_detections, pick, unfold
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, nodes_after_bottom
+from cerflow.engine.results.unfolded_events import Unfolded
 from cerflow.engine.stopping import look
 
 #: The number of sets of events that are remembered during unfolding, and of all their events.
@@ -52,42 +52,6 @@ class RereadParts:
 
     def __iter__(self) -> Iterator[Part]:
         return self.make()
-
-
-@dataclass(frozen=True)
-class Unfolded:
-    """Matches as flat arrays.
-
-    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``.
-    ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at
-    ``positions[e]`` and has the label set ``labels[e]``; every e occurs once, however many matches contain it. With
-    ``end_detects`` the last event of each match is known to be the one that detected it.
-    """
-
-    detected: Ints
-    owner: Smalls
-    offsets: Smalls
-    events: Smalls
-    ends: SmallRows  # (2, matches)
-    positions: Ints
-    labels: Ints
-    end_detects: bool = False
-
-    def __len__(self) -> int:
-        return len(self.owner)
-
-    def without(self, hidden: Mask) -> Unfolded:
-        """The same matches without hidden events."""
-        shown = ~hidden[self.events]
-        before = np.append(0, np.cumsum(shown)).astype(np.int32)
-        number = (np.cumsum(~hidden) - 1).astype(np.int32)
-        offsets, events = before[self.offsets], number[self.events[shown]]
-        ends = np.full((2, len(self)), -1, np.int32)
-        some = np.flatnonzero(offsets[1:] > offsets[:-1])
-        ends[0, some] = events[offsets[some]]
-        ends[1, some] = events[offsets[some + 1] - 1]
-        positions, labels = self.positions[~hidden], self.labels[~hidden]
-        return Unfolded(self.detected, self.owner, offsets, events, ends, positions, labels)
 
 
 def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +19,16 @@ from cerflow.engine.evaluate.predicate_answers import EventArgument, python_argu
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
 from cerflow.engine.evaluate.string_codes import ranks_of
 from cerflow.engine.evaluate.vectors import TruthVector, Vector, compare_vectors, word
-from cerflow.engine.events.store import one_batch
+from cerflow.engine.events.store import StoredEvents, one_batch
 from cerflow.engine.layout import NULL
 from cerflow.engine.results.report import ARROW_TYPES, SELECTING, Report, selected_attribute
+from cerflow.engine.results.taking import taken_or_null
+from cerflow.engine.results.unfolded_events import UnfoldedEvents
 from cerflow.language import condition as c
 from cerflow.language.condition import COUNT_DISTINCT
 from cerflow.language.node import Node, fold, walk, with_children
 from cerflow.language.predicates.asking import Each, ask_of_set
-from cerflow.language.predicates.registry import Predicate, PredicateKind
+from cerflow.language.predicates.registry import PredicateKind
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.evaluate import constant_value
@@ -33,118 +36,103 @@ from cerflow.logic.conditions.guards import bare
 from cerflow.logic.conditions.register_values import WORD
 from cerflow.logic.rewriting.times import as_microseconds
 
-if TYPE_CHECKING:
-    from cerflow.engine.matches.unfolding import Part, Unfolded
-
 #: The flat name of the match number.
 _NUMBER = "\0number"
 
 
-class LabelAttributes:
-    """The attributes of labelled events, one row per match, under flat names; ``numbers`` are the matches' numbers."""
+class ComputedColumns:
+    """The computed columns of some matches; ``numbers`` are the matches' numbers.
 
-    def __init__(self, report: Report, found: Unfolded, part: Part, numbers: Ints) -> None:
-        self.found = found
-        self.label_sets = part.label_sets
-        self.kept = part.kept
+    Expressions are evaluated on one row per match, whose columns have flat names and are gathered on demand.
+    """
+
+    def __init__(self, report: Report, events: UnfoldedEvents, kept: StoredEvents, numbers: Ints) -> None:
+        self.events = events
+        self.kept = kept
         self.schema = report.events
-        self.predicates = report.predicates
-        #: The column with the positions of events in the whole stream, unless ``found`` has them.
+        #: The column with the positions of events in the whole stream, unless matches have them.
         self.numbered = report.position
-        self._position: dict[str, Ints] = {}
-        self._flat: dict[str, tuple[str, str] | c.Aggregate | c.SetTest | c.PredicateCall] = {}
+        self._predicates = report.predicates
+        self._makers: dict[str, Callable[[], pa.Array]] = {}
         self._columns: dict[str, pa.Array] = {_NUMBER: array_of_numbers(numbers)} if report.numbers_matches else {}
 
-    def compute(self, expression: c.Expression, target: pa.DataType) -> pa.Array:
+    def column(self, expression: c.Expression, target: pa.DataType) -> pa.Array:
         """The value of an expression for each match; null where a label has no event.
 
         A label has at most one event in a match, except in aggregates, tests and predicates of sets.
         """
-        column = self.attribute(expression)
+        column = self._attribute(expression)
         if column is not None:
             values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column.cast(target)
             # Attributes of events are unchanged; an expression is null instead of NaN.
             return nan_as_null(values)
         # Columns of times hold microseconds.
-        flat = fold(as_microseconds(expression, self.schema), self.flatten)
-        return _array(self._rows(flat).value(cast(c.Expression, flat)), target, len(self.found))
+        flat = fold(as_microseconds(expression, self.schema), self._flatten)
+        return _array(self._rows(flat).value(cast(c.Expression, flat)), target, len(self.events.found))
 
-    def attribute(self, expression: c.Expression) -> pa.Array | None:
+    def _attribute(self, expression: c.Expression) -> pa.Array | None:
         """The column of an expression that takes an attribute unchanged; None for others."""
         attribute = selected_attribute(expression)
         if attribute is None:
             return None
         assert attribute.label is not None
-        if isinstance(expression, c.Aggregate):
-            events = self.events(attribute.label)
-            values = events.value(attribute) if expression.name in ("min", "max") else None
-            at = chosen(expression.name, events.groups, values)
-            positions = np.where(at < 0, -1, np.append(events.positions, -1)[at])
-            return self.kept.column(self.schema.column(attribute.name), positions)
-        return self.column(attribute.label, attribute.name)
+        if not isinstance(expression, c.Aggregate):
+            return self._of_event(attribute.label, attribute.name)
+        events = _LabelEvents(self, attribute.label)
+        values = events.value(attribute) if expression.name in ("min", "max") else None
+        at = chosen(expression.name, events.groups, values)
+        numbers = np.where(at < 0, -1, np.append(events.numbers, -1)[at])
+        return taken_or_null(self.events.rows.column(self.schema.column(attribute.name)), numbers)
 
-    def events(self, label: str) -> _LabelEvents:
-        """All events of a label in all matches."""
-        match, positions = self._having(label)
-        return _LabelEvents(self, positions, Grouping(np.bincount(match, minlength=len(self.found))))
-
-    def positions(self, label: str) -> Ints:
-        """The position of the label's event in each match, -1 without one."""
-        if label not in self._position:
-            match, positions = self._having(label)
-            self._position[label] = np.full(len(self.found), -1, np.int64)
-            self._position[label][match] = positions
-        return self._position[label]
-
-    def _having(self, label: str) -> tuple[Ints, Ints]:
-        """The events of a label: their matches and positions, match by match."""
-        found = self.found
-        having = np.array([label in s for s in self.label_sets], bool)[found.labels][found.events]
-        match = np.repeat(np.arange(len(found)), np.diff(found.offsets))
-        return match[having], found.positions[found.events[having]]
-
-    def column(self, label: str, name: str) -> pa.Array:
+    def _of_event(self, label: str, name: str) -> pa.Array:
         """An attribute of the label's event in each match."""
-        return self.kept.column(self.schema.column(name), self.positions(label))
+        return taken_or_null(self.events.rows.column(self.schema.column(name)), self.events.one_of(label))
 
-    def flatten(self, current: Node, children: Sequence[Node]) -> Node:
+    def _place(self, label: str) -> pa.Array:
+        """The position of the label's event in the whole stream."""
+        if self.numbered is not None:
+            return self._of_event(label, self.numbered).cast(pa.int64())
+        at = self.events.one_of(label)
+        return array_of_numbers(np.append(self.events.found.positions, -1)[at], at < 0)
+
+    def _flatten(self, current: Node, children: Sequence[Node]) -> Node:
         """Replace ``x.a``, ``time(x)``, aggregates and calls by bare attributes of the gathered rows."""
         match current:
-            case c.Aggregate() | c.SetTest() | c.PredicateCall():
-                flat = f"\0{show(current)}"
-                self._flat[flat] = current
-                value = c.Attribute(None, flat)
-                return value if isinstance(current, c.Aggregate) else c.Comparison(Operator.EQ, value, c.Literal(True))
+            case c.Aggregate():
+                return self._named(f"\0{show(current)}", partial(self._aggregate, current))
+            case c.SetTest() | c.PredicateCall():
+                value = self._named(f"\0{show(current)}", partial(self._answer, current))
+                return c.Comparison(Operator.EQ, value, c.Literal(True))
             case c.Attribute(str(label), name):
-                return self._name(label, name)
+                return self._named(f"{label}.{name}", partial(self._of_event, label, name))
             case c.Function(c.MATCH_NUMBER):
                 return c.Attribute(None, _NUMBER)
-            case c.Function("position" | "time" as name, (c.LabelReference(str(label)),)):
-                return self._name(label, f"\0{name}")
+            case c.Function("time", (c.LabelReference(str(label)),)) if self.schema.time is not None:
+                return self._named(f"{label}.{self.schema.time}", partial(self._of_event, label, self.schema.time))
+            case c.Function("position" | "time", (c.LabelReference(str(label)),)):
+                return self._named(f"{label}.\0position", partial(self._place, label))
         return with_children(current, children)
 
-    def _name(self, label: str, name: str) -> c.Attribute:
-        flat = f"{label}.{name}"
-        self._flat[flat] = (label, name)
-        return c.Attribute(None, flat)
+    def _named(self, name: str, make: Callable[[], pa.Array]) -> c.Attribute:
+        self._makers[name] = make
+        return c.Attribute(None, name)
 
-    def _make(self, flat: str) -> pa.Array:
-        """Gather the column behind a flat name."""
-        made = self._flat[flat]
-        if isinstance(made, c.Aggregate):
-            return self._aggregate(made)
-        if isinstance(made, c.SetTest | c.PredicateCall):
-            return _array(self._truth(made).vector(), pa.bool_(), len(self.found))
-        label, name = made
-        if name == "\0time":
-            name = self.schema.time or "\0position"
-        return self._places(label) if name == "\0position" else self.column(label, name)
+    def _rows(self, flat: Node) -> BatchRows:
+        """Rows to evaluate an expression of flat names on."""
+        for leaf in walk(flat):
+            if isinstance(leaf, c.Attribute) and leaf.name not in self._columns:
+                self._columns[leaf.name] = self._makers[leaf.name]()
+        count = len(self.events.found)
+        columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        schema = Schema(batch.schema, type="\0type")
+        return BatchRows(batch, schema, np.zeros(count, np.int64), finest_unit(self.schema))
 
     def _aggregate(self, aggregate: c.Aggregate) -> pa.Array:
-        column, argument = self.attribute(aggregate), aggregate.argument
+        column, argument = self._attribute(aggregate), aggregate.argument
         if column is not None:
             return column
-        events = self.events(next(iter(condition_labels(argument))))
+        events = _LabelEvents(self, next(iter(condition_labels(argument))))
         values = None if isinstance(argument, c.LabelReference) else events.value(argument)
         if aggregate.name in SELECTING and values is not None:
             value = values.taken(chosen(aggregate.name, events.groups, values))
@@ -152,90 +140,79 @@ class LabelAttributes:
             value = aggregated(aggregate.name, events.groups, values)
         return _array(value, ARROW_TYPES[value.kind], len(events.groups.sizes))
 
-    def _truth(self, call: c.SetTest | c.PredicateCall) -> TruthVector:
+    def _answer(self, call: c.SetTest | c.PredicateCall) -> pa.Array:
+        """Whether a test or a predicate holds of each match."""
         if isinstance(call, c.SetTest):
-            events = self.events(next(iter(condition_labels(call))))
-            return in_order(call.name, events.groups, events.value(call.argument))
-        predicate = self.predicates[call.name]
-        if predicate.kind is PredicateKind.SET:
-            return self._answers_about_sets(predicate, call)
+            events = _LabelEvents(self, next(iter(condition_labels(call))))
+            truth = in_order(call.name, events.groups, events.value(call.argument))
+        elif self._predicates[call.name].kind is PredicateKind.SET:
+            truth = self._answers_about_sets(call)
+        else:
+            truth = self._answers(call)
+        return _array(truth.vector(), pa.bool_(), len(self.events.found))
+
+    def _answers(self, call: c.PredicateCall) -> TruthVector:
         # Only a missing event is null.
-        asked = np.ones(len(self.found), bool)
+        asked = np.ones(len(self.events.found), bool)
         given: list[c.Expression] = []
         for argument in call.arguments:
             if isinstance(argument, c.LabelReference):
-                assert argument.label is not None
-                asked &= self.positions(argument.label) >= 0
+                label = argument.label
+                assert label is not None
+                asked &= self.events.one_of(label) >= 0
                 names = readable(self.schema, self.numbered)
-                given.append(WholeEvent(names, tuple(self._name(argument.label, name) for name in names)))
+                values = [self._named(f"{label}.{name}", partial(self._of_event, label, name)) for name in names]
+                given.append(WholeEvent(names, tuple(values)))
             else:
-                given.append(cast(c.Expression, fold(argument, self.flatten)))
-        bound = Call(predicate, tuple(given))
+                given.append(cast(c.Expression, fold(argument, self._flatten)))
+        bound = Call(self._predicates[call.name], tuple(given))
         return self._rows(bound).truth(bound, asked)
 
-    def _answers_about_sets(self, predicate: Predicate, call: c.PredicateCall) -> TruthVector:
+    def _answers_about_sets(self, call: c.PredicateCall) -> TruthVector:
         columns: list[list[Any]] = []
         numbers = {label: k for k, label in enumerate(condition_labels(call))}
         for argument in call.arguments:
             label = next(iter(condition_labels(argument)), None)
             if label is None:
-                columns.append([constant_value(argument)] * len(self.found))
+                columns.append([constant_value(argument)] * len(self.events.found))
                 continue
-            events = self.events(label)
+            events = _LabelEvents(self, label)
             values = events.python_values(argument)
             parts = zip(events.groups.starts.tolist(), events.groups.sizes.tolist())
             columns.append([Each(values[start : start + size], numbers[label]) for start, size in parts])
-        found = [ask_of_set(predicate, given) for given in zip(*columns)]
+        found = [ask_of_set(self._predicates[call.name], given) for given in zip(*columns)]
         return TruthVector(np.array([a is True for a in found], bool), np.array([a is None for a in found], bool))
 
-    def _places(self, label: str) -> pa.Array:
-        """The position of the label's event in the whole stream."""
-        if self.numbered is not None:
-            return self.column(label, self.numbered).cast(pa.int64())
-        positions = self.positions(label)
-        return array_of_numbers(positions, positions < 0)
 
-    def _rows(self, flat: Node) -> BatchRows:
-        """Rows to evaluate an expression of flat names on."""
-        for leaf in walk(flat):
-            if isinstance(leaf, c.Attribute) and leaf.name not in self._columns:
-                self._columns[leaf.name] = self._make(leaf.name)
-        count = len(self.found)
-        columns = {"\0type": pa.nulls(count, pa.string()), **self._columns}
-        batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        schema = Schema(batch.schema, type="\0type")
-        return BatchRows(batch, schema, np.zeros(count, np.int64), finest_unit(self.schema))
-
-
-@dataclass(frozen=True)
 class _LabelEvents:
-    """The events of a label in each match, in the order of their positions."""
+    """The events of a label in each match: their ``numbers``, match by match. Each is looked into once."""
 
-    of: LabelAttributes
-    positions: Ints
-    groups: Grouping
+    def __init__(self, of: ComputedColumns, label: str) -> None:
+        offsets, self.numbers = of.events.of(label)
+        self.groups = Grouping(np.diff(offsets).astype(np.int64))
+        having = of.events.having(label)
+        self._row = (np.cumsum(having) - 1)[self.numbers]
+        positions = of.events.found.positions[having]
+        batch = one_batch(of.kept.at(positions))
+        numbers = positions if of.numbered is None else numbers_of(batch.column(of.numbered).cast(pa.int64()))
+        self._rows = BatchRows(batch, of.schema, positions, finest_unit(of.schema), numbers)
+        self._names = readable(of.schema, of.numbered)
 
     def value(self, argument: c.Expression) -> Vector:
         """The value of an expression on each event."""
         own = bare(argument)
         assert isinstance(own, c.Expression)
-        return self._rows().value(own).over(len(self.positions))
+        return self._rows.value(own).over(self._rows.count).chosen(self._row)
 
     def python_values(self, argument: c.Expression) -> list[Any]:
         """The same as Python values; a label stands for whole events."""
         given: Vector | EventArgument
+        row = self._row
         if isinstance(argument, c.LabelReference):
-            rows, names = self._rows(), readable(self.of.schema, self.of.numbered)
-            given = EventArgument(names, tuple(rows.attribute(name) for name in names))
+            given = EventArgument(self._names, tuple(self._rows.attribute(name) for name in self._names))
         else:
-            given = self.value(argument)
-        return python_arguments(given, np.arange(len(self.positions)), finest_unit(self.of.schema))
-
-    def _rows(self) -> BatchRows:
-        schema, numbered = self.of.schema, self.of.numbered
-        batch = one_batch(self.of.kept.at(self.positions))
-        numbers = self.positions if numbered is None else numbers_of(batch.column(numbered).cast(pa.int64()))
-        return BatchRows(batch, schema, self.positions, finest_unit(schema), numbers)
+            given, row = self.value(argument), np.arange(len(row))
+        return python_arguments(given, row, self._rows.unit)
 
 
 def _array(vector: Vector, target: pa.DataType, count: int) -> pa.Array:
