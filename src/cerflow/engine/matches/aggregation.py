@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,6 @@ _OVER = ("sum", "min", "max", "avg")
 class _Wanted:
     """One column of the result: ``function`` of a label's events in all matches, or in each and then ``over`` them."""
 
-    name: str
     label: str
     attribute: str | None
     function: str
@@ -48,13 +47,23 @@ class _Wanted:
     kind: ValueKind
 
     @property
-    def pools(self) -> bool:
-        return self.over in ("sum", "avg")
-
-    @property
     def adds_durations(self) -> bool:
         """Whether durations are added, as whole microseconds."""
         return self.kind is ValueKind.DURATION and self.function in ("sum", "avg")
+
+    def type(self, report: Report) -> pa.DataType:
+        """The type of the column."""
+        if self.adds_durations:
+            return pa.duration("us")
+        if self.over == "avg":
+            return pa.float64()
+        if self.function == "count":
+            return COUNT_TYPE if self.over == "sum" else pa.int64()
+        if self.function == "sum":
+            return COUNT_TYPE if self.kind is ValueKind.INTEGER else pa.float64()
+        assert self.attribute is not None
+        of = report.events.columns.field(report.events.column(self.attribute)).type
+        return of.value_type if pa.types.is_dictionary(of) else of
 
 
 class Aggregation:
@@ -67,45 +76,32 @@ class Aggregation:
         if not wanted:
             raise ArgumentError("there is nothing to aggregate")
         self._report = report
-        self._wanted = [(name, None if of == "count" else _resolved(report, name, of)) for name, of in wanted.items()]
+        #: None stands for the number of matches.
+        self._wanted = [None if of == "count" else _resolved(report, name, of) for name, of in wanted.items()]
         known = ("detected_at", "detected_time", "end_time")
-        leading = [report.schema.field(name) for name in report.leading if name in known]
-        keys = list(report.schema)[len(report.leading) : len(report.leading) + len(report.select.partition)]
-        fields = [pa.field(name, COUNT_TYPE if w is None else self._type(w)) for name, w in self._wanted]
-        names = [field.name for field in [*leading, *keys]]
-        for field in fields:
-            if field.name in names:
-                raise ArgumentError(f"the result has a column '{field.name}' already; give the aggregate another name")
-        self.schema = pa.schema([*leading, *keys, *fields])
-
-    def _type(self, wanted: _Wanted) -> pa.DataType:
-        if wanted.adds_durations:
-            return pa.duration("us")
-        if wanted.over == "avg":
-            return pa.float64()
-        if wanted.function == "count":
-            return COUNT_TYPE if wanted.pools else pa.int64()
-        if wanted.function == "sum":
-            return COUNT_TYPE if wanted.kind is ValueKind.INTEGER else pa.float64()
-        assert wanted.attribute is not None
-        of = self._report.events.columns.field(self._report.events.column(wanted.attribute)).type
-        return of.value_type if pa.types.is_dictionary(of) else of
+        fields = [report.schema.field(name) for name in report.leading if name in known]
+        fields += list(report.schema)[len(report.leading) :][: len(report.select.partition)]
+        for name, column in zip(wanted, self._wanted):
+            if any(name == field.name for field in fields):
+                raise ArgumentError(f"the result has a column '{name}' already; give the aggregate another name")
+            fields.append(pa.field(name, COUNT_TYPE if column is None else column.type(report)))
+        self.schema = pa.schema(fields)
 
     def rows(self, part: Part, limit: int | None) -> pa.RecordBatch:
         """One row for each detecting event of a part."""
         positions, begins = counting.detecting(part.graph.detections)
-        sums, values = _Sums(part, begins), MarkValues(part, self._report)
-        given = [w and values.given(w.label, w.attribute, w.function) for _, w in self._wanted]
-        pooled = [_Pooled(w, sums, v) if w is not None and w.pools else None for (_, w), v in zip(self._wanted, given)]
-        matches = sums.numbers(sums.matches)
-        counting.refuse_if_cut(matches, limit)
+        sums, marks = _Sums(part, begins), MarkValues(part, self._report)
+        counting.refuse_if_cut(sums.matches, limit)
         columns = Detected(self._report, positions, part).leading()
-        for (name, wanted), of, pool in zip(self._wanted, given, pooled):
-            target = self.schema.field(name).type
+        for wanted, field in zip(self._wanted, list(self.schema)[len(columns) :]):
             if wanted is None:
-                columns.append(as_count_array(matches, target))
+                columns.append(as_count_array(sums.matches, field.type))
+                continue
+            values = marks.given(wanted.label, wanted.attribute, wanted.function)
+            if wanted.over in ("sum", "avg"):
+                columns.append(as_count_array(_pooled(wanted, values, sums), field.type))
             else:
-                columns.append(pool.array(target) if pool else _extreme(wanted, of, part, begins, target))
+                columns.append(_extreme(wanted, values, part, begins, field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -117,7 +113,7 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
     kind = check_values(report, label, attribute, function, _FUNCTIONS, f"'{name}': ")
     if len(of) == 3:
         # All events of all matches at once: least of the least, sum of sums.
-        return _Wanted(name, label, attribute, function, "sum" if function == "count" else function, kind)
+        return _Wanted(label, attribute, function, "sum" if function == "count" else function, kind)
     over = of[3]
     if over not in _OVER:
         raise ArgumentError(f"'{name}': the function over the matches must be one of {', '.join(_OVER)}, not {over!r}")
@@ -126,110 +122,84 @@ def _resolved(report: Report, name: str, of: Any) -> _Wanted:
             f"'{name}': {over} over matches of the {function} in each cannot be computed without listing the matches",
             hint="Use count or sum in each match, or min or max for min or max over the matches.",
         )
-    return _Wanted(name, label, attribute, function, over, kind)
+    return _Wanted(label, attribute, function, over, kind)
 
 
 class _Sums:
-    """Sums over the matches of each detecting event, by the order in which they were added."""
+    """Sums over the ``matches`` of each detecting event, whose numbers they are."""
 
     def __init__(self, part: Part, begins: Ints) -> None:
         self._part = part
         self._begins = begins
-        self._added: list[tuple[int, Values, Floats]] = []
-        self._numbers: dict[int, list[Any]] = {}
-        self.matches = self.add(FACTORS, Values(pa.array(np.ones(len(part.graph.marks), np.int64))))
+        self.matches = self.of(FACTORS, pa.array(np.ones(len(part.graph.marks), np.int64)))
 
-    def add(self, operation: int, values: Values) -> int:
-        """One more sum of a value: by ``operation`` the events of a match add, or multiply it."""
-        floats = np.add.reduceat(Folding(self._part, operation, values.floats).all()[:, 0], self._begins[:-1])
-        self._added.append((operation, values, floats))
-        return len(self._added) - 1
+    def of(self, operation: int, given: pa.Array) -> list[Any]:
+        """The sums of the values of matches, of which events give parts (`SUMS`) or factors; exact for integers."""
+        values = Values(given)
+        found = self._floats(operation, values.floats)
+        if not values.whole:
+            return found.tolist()
+        # A sum of integers is exact if that of magnitudes is. A sum that is not exact may be infinite.
+        sizes = self._floats(operation, np.abs(values.floats)) if (values.floats < 0).any() else found
+        fits = sizes < EXACT
+        sums: list[Any] = np.where(fits, found, 0).astype(np.int64).tolist()
+        if not fits.all():
+            folding = Folding(self._part, operation, values.exact)
+            # A fold goes through the events once, in their order.
+            for k in np.flatnonzero(~fits).tolist():
+                first, last = self._begins[k : k + 2].tolist()
+                own = np.zeros((last - first, 2), object)
+                folding.fold(first, own)
+                sums[k] = own[:, 0].sum()
+        return sums
 
-    @cached_property
-    def _inexact(self) -> list[int]:
-        """The numbers of the events some of whose sums are not exact as floats."""
-        # A sum of integers is exact if that of magnitudes is; the number of matches is such a sum.
-        sizes = np.column_stack([floats for _, values, floats in self._added if values.bounds])
-        return [int(k) for k in np.flatnonzero(~np.all(sizes < EXACT, axis=1))]
-
-    def numbers(self, of: int) -> list[Any]:
-        if of not in self._numbers:
-            operation, values, floats = self._added[of]
-            numbers: list[Any] = floats.tolist()
-            if values.whole:
-                # Sums that are not exact may be infinite.
-                inexact = frozenset(self._inexact)
-                numbers = [v if k in inexact else int(v) for k, v in enumerate(numbers)]
-            if values.whole and self._inexact:
-                folding = Folding(self._part, operation, values.exact)
-                # A fold goes through the events once, in their order.
-                for k in self._inexact:
-                    first, last = self._begins[k], self._begins[k + 1]
-                    own = np.zeros((last - first, 2), object)
-                    folding.fold(int(first), own)
-                    numbers[k] = own[:, 0].sum()
-            self._numbers[of] = numbers
-        return self._numbers[of]
+    def _floats(self, operation: int, numbers: Floats) -> Floats:
+        return np.add.reduceat(Folding(self._part, operation, numbers).all()[:, 0], self._begins[:-1])
 
 
-class _Pooled:
+def _pooled(wanted: _Wanted, values: pa.Array, sums: _Sums) -> list[Any]:
     """A sum or average over the events of all matches, or over values of matches."""
-
-    def __init__(self, wanted: _Wanted, sums: _Sums, values: pa.Array) -> None:
-        self._wanted = wanted
-        self._sums = sums
-        known = pc.is_valid(values)
-        self._known = sums.add(SUMS, Values(pc.cast(known, pa.int64())))
-        self._sum = self._known
-        if wanted.function != "count":
-            given = pc.fill_null(values, pa.scalar(0, values.type))
-            self._sum = sums.add(SUMS, Values(given))
-            if wanted.kind in (ValueKind.INTEGER, ValueKind.DURATION):
-                sums.add(SUMS, Values(given, sizes=True))
+    known = pc.is_valid(values)
+    totals = counts = sums.of(SUMS, pc.cast(known, pa.int64()))
+    if wanted.function != "count":
+        totals = sums.of(SUMS, pc.fill_null(values, pa.scalar(0, values.type)))
+    if wanted.over == "sum":
+        return [s if n or wanted.function == "count" else None for s, n in zip(totals, counts)]
+    divisors = counts if wanted.function == "avg" else sums.matches
+    if wanted.function == "sum":
         # A match without values has the factor 1 for each of its events.
-        self._without = sums.add(FACTORS, Values(pc.cast(pc.invert(known), pa.int64())))
-
-    def array(self, target: pa.DataType) -> pa.Array:
-        sums, known = self._sums.numbers(self._sum), self._sums.numbers(self._known)
-        wanted = self._wanted
-        if wanted.over == "sum":
-            return as_count_array([s if k or wanted.function == "count" else None for s, k in zip(sums, known)], target)
-        divisors = known
-        if wanted.function != "avg":
-            divisors = self._sums.numbers(self._sums.matches)
-            if wanted.function == "sum":
-                divisors = [n - w for n, w in zip(divisors, self._sums.numbers(self._without))]
-        if wanted.adds_durations:
-            # Halves are rounded away from zero.
-            means = [(2 * abs(s) + d) // (2 * d) * (1 if s > 0 else -1) if d else None for s, d in zip(sums, divisors)]
-            return as_count_array(means, target)
-        return pa.array([s / d if d else None for s, d in zip(sums, divisors)], target)
+        without = sums.of(FACTORS, pc.cast(pc.invert(known), pa.int64()))
+        divisors = [n - w for n, w in zip(divisors, without)]
+    if wanted.adds_durations:
+        # Halves are rounded away from zero.
+        return [(2 * abs(s) + d) // (2 * d) * (1 if s > 0 else -1) if d else None for s, d in zip(totals, divisors)]
+    return [s / d if d else None for s, d in zip(totals, divisors)]
 
 
-def _extreme(wanted: _Wanted, values: pa.Array, part: Part, begins: Ints, target: pa.DataType) -> pa.Array:
+def _extreme(wanted: _Wanted, given: pa.Array, part: Part, begins: Ints, target: pa.DataType) -> pa.Array:
     """The least or greatest value of the matches of each detecting event."""
-    operation, weights, chosen = combining(wanted.function, values)
-    found, lacking = extremes(part, operation, weights, greatest=wanted.over == "max")
+    operation, values, chosen = combining(wanted.function, given)
+    found, lacking = extremes(part, operation, values, greatest=wanted.over == "max")
     result: list[Any] = []
-    for first, last in zip(begins.tolist(), begins[1:].tolist()):
+    for first, last in pairwise(begins.tolist()):
         some = [v for v in found[first:last] if v is not None]
         if wanted.function == "count" and any(lacking[first:last]):
             some.append(0)
-        result.append((min if wanted.over == "min" else max)(some) if some else None)
+        result.append((min if wanted.over == "min" else max)(some, default=None))
     if chosen is not None:
-        return values.take(pa.array([None if rank is None else int(chosen[int(rank)]) for rank in result], pa.int64()))
+        return given.take(pa.array([None if rank is None else int(chosen[rank]) for rank in result], pa.int64()))
     return as_count_array(result, target)
 
 
 def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:
     """Numbers as an array, durations beyond 64 bits as null; raises TooManyMatchesError for more than 38 digits."""
     if pa.types.is_decimal(target):
-        sizes = [0 if v is None else abs(v) for v in values]
-        if max(sizes, default=0) >= 10**38:
-            beyond = next(v for v, size in zip(values, sizes) if size >= 10**38)
-            raise TooManyMatchesError(f"{counting.readable_number(beyond)} does not fit 38 digits")
-        if None not in values and max(sizes, default=0) < 2**63:
+        try:
             return array_of_numbers(np.array(values, np.int64)).cast(target)
+        except (OverflowError, TypeError):
+            pass  # large numbers or nulls
+        for beyond in (v for v in values if v is not None and abs(v) >= 10**38):
+            raise TooManyMatchesError(f"{counting.readable_number(beyond)} does not fit 38 digits")
     if pa.types.is_duration(target):
         values = [v if v is not None and abs(v) <= MOST else None for v in values]
     return pa.array(values, target)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,10 @@ def detecting(detections: Ints) -> tuple[Ints, Ints]:
 def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
     """The positions of detecting events, and the number of matches of each, at most ``limit`` if given."""
     positions, begins = detecting(part.graph.detections)
-    if limit == 1 or part.alone:
+    if limit == 1 or part.alone or not len(positions):
         return positions, [1] * len(positions)
-    totals = numbers_of_events(part, begins)
-    return positions, [total if limit is None else min(limit, total) for total in totals]
-
-
-def numbers_of_events(part: Part, begins: Ints) -> list[int]:
-    """The number of matches of each detecting event; ``begins`` are those of `detecting`."""
-    return np.add.reduceat(match_numbers(part), begins[:-1]).tolist() if len(begins) > 1 else []
+    totals = np.add.reduceat(match_numbers(part), begins[:-1]).tolist()
+    return positions, totals if limit is None else [min(limit, total) for total in totals]
 
 
 def matches_of_part(part: Part, limit: int | None) -> int:
@@ -137,10 +133,9 @@ class LateWindow:
     def __init__(self, part: Part, *, stays: bool = True) -> None:
         self.part = replace(part, found=replace(part.graph, detections=part.graph.detections.copy()))
         self._of = part
-        self._bounds: Ints = part.graph.detections[:, layout.D_BOUND]
-        self._counting = MatchCounter(self.part)
+        self._counter = MatchCounter(self.part)
         # Counts remain valid only while bounds ascend.
-        self._stays = stays and not bool((np.diff(self._bounds) < 0).any())
+        self._stays = stays and not bool((np.diff(part.graph.detections[:, layout.D_BOUND]) < 0).any())
 
     def events(self, limit: int | None) -> Iterator[tuple[range, int, Counted]]:
         """The detections of each event, the number of matches in their windows, and the numbers in the late window.
@@ -148,23 +143,19 @@ class LateWindow:
         Raises `UnsupportedQueryError` if an event has more matches than a ``limit``.
         """
         _, begins = detecting(self._of.graph.detections)
-        totals = numbers_of_events(self._of, begins)
-        bound: int | None = None
-        for first, last, total in zip(begins.tolist(), begins[1:].tolist(), totals):
+        _, totals = count_detections(self._of, None)
+        bounds, late = (part.graph.detections[:, layout.D_BOUND] for part in (self._of, self.part))
+        bound = bounds[:1]
+        for (first, last), total in zip(pairwise(begins.tolist()), totals):
             refuse_if_cut([total], limit)
-            detections = range(first, last)
-            found = None if bound is None else self._numbers(detections, bound)
-            if found is None or sum(found[0]) > _OUTSIDE * total:
-                bound = int(self._bounds[first]) if self._stays else None
-                found = self._numbers(detections, bound)
+            # The detections of an event have one window.
+            own, detections = bounds[first : first + 1], range(first, last)
+            late[first:last] = bound if self._stays else own
+            found = self._counter.numbers(detections)
+            if self._stays and sum(found[0]) > _OUTSIDE * total:
+                late[first:last] = bound = own
+                found = self._counter.numbers(detections)
             yield detections, total, found
-
-    def _numbers(self, detections: range, bound: int | None) -> Counted:
-        """Count with a bound; None for each detection's own."""
-        some = slice(detections.start, detections.stop)
-        own = self._bounds[some]
-        self.part.graph.detections[some, layout.D_BOUND] = own if bound is None else bound
-        return self._counting.numbers(detections)
 
 
 #: The advice on asking for fewer matches.

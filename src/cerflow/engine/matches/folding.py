@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cerflow.base import limits
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import nan_as_null, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, nan_as_null, numbers_of, truths_of
 from cerflow.base.errors import ArgumentError, QueryError, nearest
 from cerflow.base.schema import ValueKind, kind_of
 from cerflow.base.units import MICROSECONDS
@@ -37,28 +37,17 @@ _FRONTIER = 8
 
 
 class Values:
-    """A number for each mark, NaN for none: as ``floats``, and exactly. With ``sizes`` their signs are ignored."""
+    """A number for each mark, NaN for none: as ``floats``, and exactly. They are ``whole`` if all are integers."""
 
-    def __init__(self, given: pa.Array, *, sizes: bool = False) -> None:
-        if not pa.types.is_integer(given.type):
-            given = given.cast(pa.int64() if kind_of(given.type) is ValueKind.INTEGER else pa.float64())
-        self._given = given
-        self._sizes = sizes
-        floats = given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        self.floats: Floats = np.abs(floats) if sizes else floats
-        #: Whether they are integers.
+    def __init__(self, given: pa.Array) -> None:
         self.whole = kind_of(given.type) is ValueKind.INTEGER
+        self._given = given if pa.types.is_integer(given.type) or not self.whole else given.cast(pa.int64())
+        self.floats: Floats = given.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
 
     @cached_property
     def exact(self) -> NDArray[Any]:
         """The same as Python's numbers."""
-        numbers = [float("nan") if v is None else abs(v) if self._sizes else v for v in self._given.to_pylist()]
-        return np.array(numbers, object)
-
-    @property
-    def bounds(self) -> bool:
-        """Whether no intermediate sum can exceed the last one: integers, none of them negative."""
-        return self.whole and not bool((self.floats < 0).any())
+        return np.array([float("nan") if v is None else v for v in self._given.to_pylist()], object)
 
 
 def combining(function: str, given: pa.Array) -> tuple[int, Values, Ints | None]:
@@ -257,18 +246,14 @@ class MarkValues:
         That is the attribute, null for NaN, or the number 1 for the event itself. Durations to be added are whole
         microseconds (rounded down, null beyond 64 bits).
         """
-        having = np.append(False, self.shown() if label is None else self.having(label))
+        lacking = ~np.append(False, self.shown() if label is None else self.having(label))
         if attribute is None:
-            return pa.array(np.ones(len(having), np.int64), mask=~having)
+            return array_of_numbers(np.ones(len(lacking), np.int64), lacking)
         values = self._column(attribute)
-        values = pa.concat_arrays([pa.nulls(1, values.type), values])
-        values = pc.if_else(pa.array(having), values, pa.scalar(None, values.type))
+        values = values.take(array_of_numbers(np.arange(-1, len(values)), lacking))
         if function not in ("sum", "avg") or not pa.types.is_duration(values.type):
             return values
-        size = MICROSECONDS[values.type.unit]
-        known = values.cast(pa.int64())
-        if size < 1:
-            lacking = ~truths_of(values.is_valid())
-            return pa.array(known.fill_null(0).to_numpy() // size.denominator, mask=lacking)
-        held = pc.less_equal(pc.abs(known), MOST // size.numerator)
-        return pc.multiply(pc.if_else(held, known, pa.scalar(None, pa.int64())), size.numerator)
+        size, numbers = MICROSECONDS[values.type.unit], numbers_of(values.cast(pa.int64()))
+        most = MOST // size.numerator
+        lacking = ~truths_of(values.is_valid()) | (numbers > most) | (numbers < -most)
+        return array_of_numbers(np.where(lacking, 0, numbers) * size.numerator // size.denominator, lacking)
