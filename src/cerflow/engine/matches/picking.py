@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, NamedTuple
+from functools import partial
+from itertools import accumulate, islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -274,53 +275,50 @@ class Sample:
         starts = np.zeros(len(part.graph.marks), np.int64)
         starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
         for detections, total, (numbers, amounts) in late.events(limit):
-            ends: list[int] = np.cumsum(numbers, dtype=object).tolist()
-            matches = _Numbered(part.graph, late.part.graph, starts, detections, amounts, ends)
-            yield from self._drawn(draw, total, matches)
+            ends = [*accumulate(numbers)]
+            find = partial(_match_in_window, part.graph, late.part.graph, starts, detections, amounts, ends)
+            yield from self._drawn(draw, total, ends[-1], find)
 
-    def _drawn(self, draw: random.Random, total: int, matches: _Numbered) -> list[Pick]:
-        """The sample of one event, which has ``total`` matches, in the order of their numbers."""
-        size, count = self.size, matches.ends[-1]
-        if not self.replacement and size * _LISTED > total:
-            every = [pick for number in range(count) if (pick := matches.match(number)) is not None]
-            return [every[k] for k in sorted(draw.sample(range(total), min(size, total)))]
+    def _drawn(self, draw: random.Random, total: int, count: int, find: Callable[[int], Pick | None]) -> Iterator[Pick]:
+        """The sample of one event in the order of numbers, of which ``count`` stand for its ``total`` matches."""
+        if not self.replacement and self.size * _LISTED > total:
+            every = [pick for number in range(count) if (pick := find(number)) is not None]
+            return (every[k] for k in sorted(draw.sample(range(total), min(self.size, total))))
         found: list[tuple[int, Pick]] = []
         refused = set[int]()
-        while len(found) < size:
+        while len(found) < self.size:
             number = draw.randrange(count)
-            pick = None if number in refused else matches.match(number)
+            pick = None if number in refused else find(number)
             if pick is not None:
                 found.append((number, pick))
             if pick is None or not self.replacement:
                 refused.add(number)
-        return [pick for _, pick in sorted(found)]
+        return (pick for _, pick in sorted(found))
 
 
-class _Numbered(NamedTuple):
-    """The matches of the detections of an event, numbered from 0 on together with some outside the window.
+def _match_in_window(
+    graph: MatchGraph,
+    late: MatchGraph,
+    starts: Ints,
+    detections: range,
+    amounts: Ints | counting.LongNumbers,
+    ends: list[int],
+    number: int,
+) -> Pick | None:
+    """A match of an event by its number; None if it is outside the window.
 
-    ``late`` is the graph with a window in which they were counted, as ``amounts`` and the last numbers (``ends``) of
-    the detections; ``starts`` has where matches begin at each mark.
+    ``late`` is the graph with the window in which matches were counted, as ``amounts`` and the last numbers (``ends``)
+    of the detections; ``starts`` has where matches begin at each mark.
     """
-
-    graph: MatchGraph
-    late: MatchGraph
-    starts: Ints
-    detections: range
-    amounts: Ints | counting.LongNumbers
-    ends: list[int]
-
-    def match(self, number: int) -> Pick | None:
-        """A match by its number; None if it lies outside the window."""
-        at = bisect_right(self.ends, number)
-        d = self.detections[at]
-        marks = match_by_number(self.late, self.amounts, d, number - (self.ends[at - 1] if at else 0))
-        bound, late = self.graph.detections[d, layout.D_BOUND], self.late.detections[d]
-        if late[layout.D_BOUND] == bound:
-            return d, marks
-        # The last event need not be in the window of the earlier ones.
-        earlier = len(marks) - (late[layout.D_MARK] != layout.NO_MARK)
-        return (d, marks) if earlier == 0 or self.starts[marks[0]] > bound else None
+    at = bisect_right(ends, number)
+    d = detections[at]
+    marks = match_by_number(late, amounts, d, number - (ends[at - 1] if at else 0))
+    bound, own = graph.detections[d, layout.D_BOUND], late.detections[d]
+    if own[layout.D_BOUND] == bound:
+        return d, marks
+    # The last event need not be in the window of the earlier ones.
+    earlier = len(marks) - (own[layout.D_MARK] != layout.NO_MARK)
+    return (d, marks) if earlier == 0 or starts[marks[0]] > bound else None
 
 
 #: Chooses matches.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from cerflow.base import limits
 from cerflow.engine import layout
 from cerflow.engine.events.store import StoredEvents
-from cerflow.engine.kernels.matches.largest import Room
+from cerflow.engine.kernels.matches.largest import NUMBERS, Room
 from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, STACK_COLUMNS, UNFOLDED
 from cerflow.engine.kernels.table import largest, order_detections, pick, unfold
@@ -130,17 +130,19 @@ def _chosen(part: Part) -> Iterator[Part]:
 
 def _room(part: Part, size: int) -> Room | ChoosingRoom:
     """Room for about this many parts of sets, and nodes of the new graph."""
-    count, new = len(part.graph.nodes), nodes_after_bottom(size - 1)
-    graph = part.graph.nodes, part.graph.nodes.view(np.int32), part.graph.marks
-    written = new, new.view(np.int32), np.empty((size, 4), np.int64)
-
-    def rows(*shape: int) -> Any:
-        return np.zeros(shape, np.int32)
-
+    graph, new = part.graph, nodes_after_bottom(size - 1)
+    count, own = len(graph.nodes), (graph.nodes, graph.nodes.view(np.int32), graph.marks)
+    written = {"new": new, "new_small": new.view(np.int32), "found": np.empty((size, 4), np.int64)}
+    shapes: dict[str, Any]
     if part.pick != layout.LARGEST:
-        own = rows(count), rows(count), rows(2 * count + 256), rows(size, 4), rows(size, 2)
-        return ChoosingRoom(*graph, part.pick == layout.EARLIEST, *own, *written)
+        shapes = {"place": count, "seen": count, "stack": 2 * count + 256, "sets": (size, 4), "parts": (size, 2)}
+        return ChoosingRoom(*own, earliest=part.pick == layout.EARLIEST, **_zeros(shapes), **written)
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
-    each = rows(count), rows(count, 4), rows(count), rows(count, 2)
-    some = rows(size, 4), rows(size, 2), rows(2 * size, 2), rows(size, 6), rows(2 * size), rows(size, 4)
-    return Room(*graph, compared[part.graph.marks[:, layout.M_LABEL]], *each, *some, rows(size, 2), rows(7), *written)
+    shapes = {"place": count, "seen": (count, 4), "stack": count, "pending": (count, 2), "lists": (size, 4)}
+    shapes |= {"parts": (size + count, 2), "members": (2 * (size + count), 2), "states": (size, 6), "table": 2 * size}
+    shapes |= {"steps": (size, 4), "order": (size, 2), "numbers": NUMBERS}
+    return Room(*own, counts=compared[graph.marks[:, layout.M_LABEL]], **_zeros(shapes), **written)
+
+
+def _zeros(shapes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.zeros(shape, np.int32) for name, shape in shapes.items()}

@@ -33,15 +33,20 @@ E_ROOT, E_NEW = range(2)
 X_MEMBERS, X_RIVALS, X_END, X_SLOT, X_STEPS, X_STEPS_END = range(6)
 # The roles in which nodes are ``seen``: nodes of a heap, members and rivals of the next state, rivals passed before
 WALKED, MEMBER, RIVAL, PASSED = range(4)
-# Numbers: listed sets, parts, states, members and rivals; the numbers under which nodes are seen
-N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_PASSED = range(7)
+# Numbers: listed sets, parts, states, members and rivals; the numbers under which nodes are seen; whether there was too
+# little room, after which all that is found is of no use
+N_LISTS, N_PARTS, N_STATES, N_MEMBERS, N_WALK, N_STEP, N_PASSED, N_FULL = range(8)
+NUMBERS = 8
 
-#: Instead of a state: nothing is left, there is too little room.
-NOTHING, NO_ROOM = -1, -2
+#: Instead of a state: nothing is left.
+NOTHING = -1
 
 
 class Room(NamedTuple):
-    """A match graph, the marks that count, the working memory of `largest`, and the new graph."""
+    """A match graph, the marks that count, the working memory of `largest`, and the new graph.
+
+    ``parts`` has room for one list, and ``members`` for one state, of all nodes beyond what else it has room for.
+    """
 
     nodes: IntRows
     small: SmallRows
@@ -64,17 +69,27 @@ class Room(NamedTuple):
     found: IntRows
 
 
+@inlined
+def _sees(room, node, role, number):
+    """Whether a node is seen for the first time in a role under this number."""
+    if room.seen[node, role] == number:
+        return False
+    room.seen[node, role] = number
+    return True
+
+
 @part
 def _listed(room, root, bound):
-    """The number of a set in the lists, its latest parts first; -1 if there is too little room."""
+    """The number of a set in the lists, its latest parts first."""
     nodes, small, numbers, parts, lists = room.nodes, room.small, room.numbers, room.parts, room.lists
     found = room.place[root]
     if found < numbers[N_LISTS] and lists[found, L_ROOT] == root:
         return found
     found = numbers[N_LISTS]
     count = numbers[N_PARTS]
-    if found >= lists.shape[0]:
-        return -1
+    if found >= lists.shape[0] or count + nodes.shape[0] > parts.shape[0]:
+        numbers[N_FULL] = 1
+        return np.int32(0)
     numbers[N_WALK] += 1
     end = 0
     room.stack[0] = root
@@ -85,16 +100,13 @@ def _listed(room, root, bound):
         if small[n, layout.I_CHILD] < 0:
             end = 1
         else:
-            if count >= parts.shape[0]:
-                return -1
             parts[count, P_MARK] = small[n, layout.I_MARK]
             parts[count, P_CHILD] = small[n, layout.I_CHILD]
             count += 1
         for field in (layout.I_LEFT, layout.I_RIGHT):
             beside = small[n, field]
             # A node is met twice only in a forged graph.
-            if beside >= 0 and nodes[beside, layout.W_MEASURE] > bound and room.seen[beside, WALKED] != numbers[N_WALK]:
-                room.seen[beside, WALKED] = numbers[N_WALK]
+            if beside >= 0 and nodes[beside, layout.W_MEASURE] > bound and _sees(room, beside, WALKED, numbers[N_WALK]):
                 room.stack[depth] = beside
                 depth += 1
     sort_rows(parts, numbers[N_PARTS], count, P_MARK, True)
@@ -110,19 +122,14 @@ def _listed(room, root, bound):
 
 @part
 def _closed(room, begin, last, end, bound):
-    """Add the members after marks that do not count; returns the last member, -1 if there is too little room."""
-    members, seen = room.members, room.seen
+    """Add the members after marks that do not count; returns the last member."""
+    members = room.members
     at = begin
     while at < last:
         which = _listed(room, members[at, E_ROOT], bound)
-        if which < 0:
-            return -1
         for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
             child = room.parts[k, P_CHILD]
-            if not room.counts[room.parts[k, P_MARK]] and seen[child, MEMBER] != room.numbers[N_STEP]:
-                seen[child, MEMBER] = room.numbers[N_STEP]
-                if end >= members.shape[0]:
-                    return -1
+            if not room.counts[room.parts[k, P_MARK]] and _sees(room, child, MEMBER, room.numbers[N_STEP]):
                 # Rivals follow the members.
                 members[end, E_ROOT] = members[last, E_ROOT]
                 members[last, E_ROOT] = child
@@ -137,8 +144,6 @@ def _state(room, begin, last, end, bound):
     """The number of the state of the last members and rivals, which follow those of all other states."""
     members, states, table, numbers = room.members, room.states, room.table, room.numbers
     closed = _closed(room, begin, last, end, bound)
-    if closed < 0:
-        return NO_ROOM
     end += closed - last
     # A set that is both a member and a rival counts as a rival, which has more marks.
     rivals = begin
@@ -170,8 +175,10 @@ def _state(room, begin, last, end, bound):
             return np.int64(s)
         slot = (slot + 1) % table.shape[0]
     s = np.int64(numbers[N_STATES])
-    if s >= states.shape[0]:
-        return NO_ROOM
+    # The next state may have all nodes, as members and as rivals.
+    if s >= states.shape[0] or end + 2 * room.nodes.shape[0] > members.shape[0]:
+        numbers[N_FULL] = 1
+        return NOTHING
     table[slot] = s
     states[s, X_MEMBERS] = begin
     states[s, X_RIVALS] = rivals
@@ -185,9 +192,8 @@ def _state(room, begin, last, end, bound):
 @inlined
 def _pass(room, root, passed):
     """Make a set pending unless it is; returns the number of pending sets."""
-    if room.seen[root, PASSED] == room.numbers[N_PASSED]:
+    if not _sees(room, root, PASSED, room.numbers[N_PASSED]):
         return passed
-    room.seen[root, PASSED] = room.numbers[N_PASSED]
     room.pending[passed, 0] = root
     room.pending[passed, 1] = -1
     return passed + 1
@@ -197,14 +203,12 @@ def _pass(room, root, passed):
 def _rivals(room, position, passed, end, bound):
     """Move the pending sets to a mark at this position; those that have one become rivals after ``end``.
 
-    Returns the last of them, -1 if there is too little room, and the number of pending sets.
+    Returns the last of them and the number of pending sets.
     """
     pending, lists, parts = room.pending, room.lists, room.parts
     i = 0
     while i < passed:
         which = _listed(room, pending[i, 0], bound)
-        if which < 0:
-            return -1, passed
         k = pending[i, 1] if pending[i, 1] >= 0 else lists[which, L_FIRST]
         while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], layout.M_POSITION] > position:
             passed = _pass(room, parts[k, P_CHILD], passed)
@@ -212,10 +216,7 @@ def _rivals(room, position, passed, end, bound):
         pending[i, 1] = k
         while k < lists[which, L_LAST] and room.marks[parts[k, P_MARK], layout.M_POSITION] == position:
             child = parts[k, P_CHILD]
-            if room.counts[parts[k, P_MARK]] and room.seen[child, RIVAL] != room.numbers[N_STEP]:
-                room.seen[child, RIVAL] = room.numbers[N_STEP]
-                if end >= room.members.shape[0]:
-                    return -1, passed
+            if room.counts[parts[k, P_MARK]] and _sees(room, child, RIVAL, room.numbers[N_STEP]):
                 room.members[end, E_ROOT] = child
                 end += 1
             k += 1
@@ -224,22 +225,18 @@ def _rivals(room, position, passed, end, bound):
 
 
 @part
-def steps_from(room, s, count, bound):
-    """Append the steps from state ``s`` of a ``room`` to the first ``count``, and the states that they lead to.
-
-    Returns the number of steps, or -1 if there is too little room.
-    """
+def _steps_from(room, s, count, bound):
+    """Append the steps from a state to the first ``count``, and the states that they lead to; returns their number."""
     members, states, steps, numbers = room.members, room.states, room.steps, room.numbers
     states[s, X_STEPS] = count
     group = count
     for at in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
         which = _listed(room, members[at, E_ROOT], bound)
-        if which < 0:
-            return -1
+        if count + room.lists[which, L_LAST] - room.lists[which, L_FIRST] > steps.shape[0]:
+            numbers[N_FULL] = 1
+            break
         for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
             if room.counts[room.parts[k, P_MARK]]:
-                if count >= steps.shape[0]:
-                    return -1
                 steps[count, P_MARK] = room.parts[k, P_MARK]
                 steps[count, P_CHILD] = room.parts[k, P_CHILD]
                 steps[count, P_MEMBER] = at
@@ -257,18 +254,12 @@ def steps_from(room, s, count, bound):
         last = begin
         after = group
         while after < count and room.marks[steps[after, P_MARK], layout.M_POSITION] == position:
-            child = steps[after, P_CHILD]
-            if room.seen[child, MEMBER] != numbers[N_STEP]:
-                room.seen[child, MEMBER] = numbers[N_STEP]
-                if last >= members.shape[0]:
-                    return -1
-                members[last, E_ROOT] = child
+            if _sees(room, steps[after, P_CHILD], MEMBER, numbers[N_STEP]):
+                members[last, E_ROOT] = steps[after, P_CHILD]
                 last += 1
             after += 1
         end, passed = _rivals(room, position, passed, last, bound)
-        to = NO_ROOM if end < 0 else _state(room, begin, last, end, bound)
-        if to == NO_ROOM:
-            return -1
+        to = _state(room, begin, last, end, bound)
         for k in range(group, after):
             steps[k, P_TO] = to
             # Its extra mark makes it a rival of the others at earlier marks.
@@ -278,29 +269,30 @@ def steps_from(room, s, count, bound):
 
 
 @part
-def begin_states(room, detections, at, end, counting, bound):
+def _first_state(room, detections, at, end, counting, bound):
     """The state of those detections from ``at`` to ``end`` whose last mark counts, or does not (``counting``).
 
-    If it does not, the others are rivals. ``room`` is a `Room`.
+    If it does not, the others are rivals.
     """
     numbers, members = room.numbers, room.members
     numbers[N_STEP] += 1
     begin = np.int64(numbers[N_MEMBERS])
-    last, place = begin, begin
-    for kind in (MEMBER, RIVAL):
-        for d in range(at, end):
-            root = detections[d, layout.D_ROOT]
-            own = room.counts[detections[d, layout.D_MARK]] == counting
-            if own != (kind == MEMBER) or (kind == RIVAL and counting) or room.seen[root, kind] == numbers[N_STEP]:
-                continue
-            if place >= members.shape[0]:
-                return NO_ROOM
-            room.seen[root, kind] = numbers[N_STEP]
+    last = begin
+    for d in range(at, end):
+        root = detections[d, layout.D_ROOT]
+        if room.counts[detections[d, layout.D_MARK]] == counting and _sees(room, root, MEMBER, numbers[N_STEP]):
+            members[last, E_ROOT] = root
+            last += 1
+    if last == begin:
+        return NOTHING
+    place = last
+    for d in range(at, end):
+        root = detections[d, layout.D_ROOT]
+        rival = not counting and room.counts[detections[d, layout.D_MARK]]
+        if rival and _sees(room, root, RIVAL, numbers[N_STEP]):
             members[place, E_ROOT] = root
             place += 1
-        if kind == MEMBER:
-            last = place
-    return NOTHING if last == begin else _state(room, begin, last, place, bound)
+    return _state(room, begin, last, place, bound)
 
 
 @part
@@ -322,21 +314,19 @@ def _written(room, s, root):
 
 @inlined
 def _add(room, count, mark, child, member):
-    """Add a part to a member in the new graph, if anything is left of its child; see `_write`."""
+    """Add a part to a member in the new graph, if anything is left of its child; returns the number of nodes."""
     if child < 0:
         return count
     if count >= room.new.shape[0]:
-        return -1
+        room.numbers[N_FULL] = 1
+        return count
     room.members[member, E_NEW] = write_part(room, count, mark, child, room.members[member, E_NEW])
     return count + 1
 
 
 @part
 def _write(room, s, count):
-    """Write the members of a state, after those of the states that its steps lead to.
-
-    Returns the number of nodes, or -1 if there is too little room.
-    """
+    """Write the members of a state, after those of the states that its steps lead to; returns the number of nodes."""
     members, states, steps, parts = room.members, room.states, room.steps, room.parts
     alone = states[s, X_STEPS] == states[s, X_STEPS_END] and states[s, X_RIVALS] == states[s, X_END]
     for m in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
@@ -345,17 +335,12 @@ def _write(room, s, count):
     for k in range(states[s, X_STEPS_END] - 1, states[s, X_STEPS] - 1, -1):
         child = _written(room, steps[k, P_TO], steps[k, P_CHILD])
         count = _add(room, count, steps[k, P_MARK], child, steps[k, P_MEMBER])
-        if count < 0:
-            return -1
     # Children have smaller numbers, so they are written before.
     for m in range(states[s, X_MEMBERS], states[s, X_RIVALS]):
         which = room.place[members[m, E_ROOT]]
         for k in range(room.lists[which, L_FIRST], room.lists[which, L_LAST]):
             if not room.counts[parts[k, P_MARK]]:
-                child = _written(room, s, parts[k, P_CHILD])
-                count = _add(room, count, parts[k, P_MARK], child, m)
-                if count < 0:
-                    return -1
+                count = _add(room, count, parts[k, P_MARK], _written(room, s, parts[k, P_CHILD]), m)
     return count
 
 
@@ -364,31 +349,30 @@ def largest(detections, at, *given):
     """Write what is left of the detections from number ``at`` on; ``given`` is a `Room`."""
     room = Room(*given)
     numbers, order = room.numbers, room.order
+    numbers[N_FULL] = 0
     done, written = 1, 0
     while at < detections.shape[0]:
         end = event_end(detections, at)
         bound = detections[at, layout.D_BOUND]
         for k in (N_LISTS, N_PARTS, N_STATES, N_MEMBERS):
             numbers[k] = 0
-        with_mark = begin_states(room, detections, at, end, True, bound)
-        without = NO_ROOM if with_mark == NO_ROOM else begin_states(room, detections, at, end, False, bound)
-        if without == NO_ROOM or written + end - at > room.found.shape[0]:
-            return at, done, written
+        with_mark = _first_state(room, detections, at, end, True, bound)
+        without = _first_state(room, detections, at, end, False, bound)
         steps, s = 0, 0
-        while s < numbers[N_STATES]:
-            steps = steps_from(room, s, steps, bound)
-            if steps < 0:
-                return at, done, written
+        while s < numbers[N_STATES] and numbers[N_FULL] == 0:
+            steps = _steps_from(room, s, steps, bound)
             # Steps lead to states whose latest mark is earlier.
             first = room.states[s, X_STEPS]
             order[s, 0], order[s, 1] = s, room.steps[first, P_MARK] if steps > first else -1
             s += 1
+        if numbers[N_FULL] == 1 or written + end - at > room.found.shape[0]:
+            return at, done, written
         sort_rows(order, 0, s, 1, True)
         count = done
         for k in range(s - 1, -1, -1):
             count = _write(room, order[k, 0], count)
-            if count < 0:
-                return at, done, written
+        if numbers[N_FULL] == 1:
+            return at, done, written
         done = count
         for d in range(at, end):
             state = with_mark if room.counts[detections[d, layout.D_MARK]] else without
