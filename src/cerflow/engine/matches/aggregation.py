@@ -137,12 +137,13 @@ class _Sums:
         """The sums of the values of matches, of which events give parts (`SUMS`) or factors; exact for integers."""
         values = Values(given)
         found = self._floats(operation, values.floats)
+        sums: list[Any] = found.tolist()
         if not values.whole:
-            return found.tolist()
+            return sums
         # A sum of integers is exact if that of magnitudes is. A sum that is not exact may be infinite.
         sizes = self._floats(operation, np.abs(values.floats)) if (values.floats < 0).any() else found
         fits = sizes < EXACT
-        sums: list[Any] = np.where(fits, found, 0).astype(np.int64).tolist()
+        sums = np.where(fits, found, 0).astype(np.int64).tolist()
         if not fits.all():
             folding = Folding(self._part, operation, values.exact)
             # A fold goes through the events once, in their order.

@@ -131,17 +131,17 @@ def _chosen(part: Part) -> Iterator[Part]:
 def _room(part: Part, size: int) -> Room | ChoosingRoom:
     """Room for about this many parts of sets, and nodes of the new graph."""
     graph, new = part.graph, nodes_after_bottom(size - 1)
-    count, own = len(graph.nodes), (graph.nodes, graph.nodes.view(np.int32), graph.marks)
-    written = {"new": new, "new_small": new.view(np.int32), "found": np.empty((size, 4), np.int64)}
-    shapes: dict[str, Any]
+    arrays: dict[str, Any] = {"nodes": graph.nodes, "small": graph.nodes.view(np.int32), "marks": graph.marks}
+    arrays |= {"new": new, "new_small": new.view(np.int32), "found": np.empty((size, 4), np.int64)}
+    count, shapes = len(graph.nodes), dict[str, Any]()
     if part.pick != layout.LARGEST:
         shapes = {"place": count, "seen": count, "stack": 2 * count + 256, "sets": (size, 4), "parts": (size, 2)}
-        return ChoosingRoom(*own, earliest=part.pick == layout.EARLIEST, **_zeros(shapes), **written)
+        return ChoosingRoom(earliest=part.pick == layout.EARLIEST, **arrays, **_zeros(shapes))
     compared = np.array([bool(labels & part.by) if part.by else bool(labels) for labels in part.label_sets])
     shapes = {"place": count, "seen": (count, 4), "stack": count, "pending": (count, 2), "lists": (size, 4)}
     shapes |= {"parts": (size + count, 2), "members": (2 * (size + count), 2), "states": (size, 6), "table": 2 * size}
     shapes |= {"steps": (size, 4), "order": (size, 2), "numbers": NUMBERS}
-    return Room(*own, counts=compared[graph.marks[:, layout.M_LABEL]], **_zeros(shapes), **written)
+    return Room(counts=compared[graph.marks[:, layout.M_LABEL]], **arrays, **_zeros(shapes))
 
 
 def _zeros(shapes: Mapping[str, Any]) -> dict[str, Any]:
