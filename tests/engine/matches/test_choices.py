@@ -53,5 +53,8 @@ def test_a_choice_depends_on_the_matches_of_an_event_alone(data):
         assert [*found, *recognizer.push(table.slice(half)).to_pylist()] == plain
         threads = query.match(table, time="t", threads=2)
         assert threads.to_pylist() == plain
+    if plain:
+        begin = data.draw(st.integers(0, len(plain) - 1))
+        assert query.match(table, time="t")[begin : begin + 3].to_pylist() == plain[begin : begin + 3]
     if table.num_rows == 1500 and window == "4 [t]":
         assert isinstance(threads.parts, InSlices)

@@ -173,7 +173,7 @@ def test_what_a_detection_costs_does_not_grow_with_the_window(formula):
     assert time.process_time() - begun - one < 300 * one
     some = [0, len(found) // 2, len(found) - 1]
     # One by one, and without what was remembered of other windows.
-    assert [MatchCounter(part).numbers(range(d, d + 1))[0] for d in some] == found[some].tolist()
+    assert [MatchCounter(part, lags=False).counted(range(d, d + 1), 0)[0] for d in some] == found[some].tolist()
 
 
 @pytest.mark.parametrize("size", [5, 62, 63, 64, 126, 127, 128, 129, 300])
@@ -208,8 +208,8 @@ def test_numbers_of_several_words(letters, width, formula):
         assert Folding(part, FACTORS, np.ones(len(part.graph.marks), object)).fold(0, found) == size
         expected = found[:, 0].tolist()
         assert match_numbers(part).tolist() == expected
-        counter = MatchCounter(part)
-        assert [counter.numbers(range(d, d + 1))[0] for d in range(0, size, 9)] == found[::9, :1].tolist()
+        counter = MatchCounter(part, lags=False)
+        assert [counter.counted(range(d, d + 1), 0)[0] for d in range(0, size, 9)] == found[::9, :1].tolist()
 
 
 def test_a_few_matches_beside_a_large_graph_are_counted_without_a_window(monkeypatch):

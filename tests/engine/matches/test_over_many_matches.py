@@ -10,7 +10,6 @@ import pytest
 
 import cerflow
 from cerflow.base.errors import QueryError, TooManyMatchesError, UnsupportedQueryError
-from cerflow.engine.layout import D_BOUND
 from cerflow.engine.matches import counting, picking
 
 
@@ -35,13 +34,11 @@ def test_samples_are_uniform():
 def test_samples_in_windows_are_uniform(monkeypatch, pattern):
     monkeypatch.setattr(picking, "_NODES", 0)
     bounds = []
-    numbers = counting.MatchCounter.numbers
-
-    def noted(counter, detections):
-        bounds.append(counter._part.graph.detections[detections.start, D_BOUND])
-        return numbers(counter, detections)
-
-    monkeypatch.setattr(counting.MatchCounter, "numbers", noted)
+    numbers = counting.MatchCounter._numbers
+    monkeypatch.setattr(
+        *(counting.MatchCounter, "_numbers"),
+        lambda self, some, bound: (bounds.append(bound), numbers(self, some, bound))[1],
+    )
     matches = cerflow.parse(f"SELECT * WHERE {pattern} WITHIN 12 EVENTS").match(letters("AB" * 30))
     expected = {}
     for row in matches:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from cerflow.engine.matches.folding import EXACT, Folding
 from cerflow.engine.matches.graph import CountedMatches
 from cerflow.engine.matches.unfolding import Part
 
-#: A `LateWindow` moves when it counts this many times the matches in the window.
+#: The window of a `MatchCounter` moves when it has this many times the matches in the window of the detections.
 _OUTSIDE = 2
 
 
@@ -30,6 +30,13 @@ def detecting(detections: Ints) -> tuple[Ints, Ints]:
     positions = detections[:, layout.D_POSITION]
     begins = np.flatnonzero(np.append(True, positions[1:] != positions[:-1])) if len(positions) else positions
     return positions[begins], np.append(begins, len(positions))
+
+
+def events_of(part: Part, limit: int | None) -> Iterator[tuple[range, int]]:
+    """The detections of each event, and the number of their matches, at most ``limit`` if given."""
+    _, begins = detecting(part.graph.detections)
+    _, totals = count_detections(part, limit)
+    yield from ((range(*ends), total) for ends, total in zip(pairwise(begins.tolist()), totals))
 
 
 def count_detections(part: Part, limit: int | None) -> tuple[Ints, list[int]]:
@@ -100,62 +107,47 @@ def match_numbers(part: Part) -> NDArray[Any]:
     return np.concatenate(pieces)
 
 
-#: The numbers of matches of some detections, and of complex events of each set below them, for `unrank`.
+#: The numbers of matches up to each detection of an event, and of complex events of each set below, for `unrank`.
 Counted = tuple[list[int], Ints | LongNumbers]
 
 
 class MatchCounter:
-    """Counts the matches of a few detections at a time, in their order, exactly at any size."""
+    """Counts the matches of one event of a part after the other, exactly at any size.
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
-        self._folding = Folding(part, COUNT, 1)
+    The numbers of the complex events below a set depend on the window, and counting again for each detection takes time
+    for the whole window. So a window that ``lags`` moves only when more than half of its matches have left the window
+    of the detections. ``part`` is the part with these windows.
+    """
 
-    def numbers(self, detections: range) -> Counted:
-        """The numbers of some detections."""
+    def __init__(self, part: Part, *, lags: bool) -> None:
+        self.part = replace(part, found=replace(part.graph, detections=part.graph.detections.copy()))
+        self._bounds = part.graph.detections[:, layout.D_BOUND]
+        # Counts remain valid only while bounds ascend.
+        self._lags = lags and not bool((np.diff(self._bounds) < 0).any())
+        self._bound: int | None = None
+        self._folding = Folding(self.part, COUNT, 1)
+
+    def counted(self, detections: range, total: int) -> Counted:
+        """Count the matches of the detections of an event, of which ``total`` are in their window."""
+        own = int(self._bounds[detections.start])
+        if self._bound is None or not self._lags:
+            self._bound = own
+        found = self._numbers(detections, self._bound)
+        if self._bound != own and found[0][-1] > _OUTSIDE * total:
+            self._bound = own
+            found = self._numbers(detections, own)
+        return found
+
+    def _numbers(self, detections: range, bound: int) -> Counted:
+        # The detections of an event have one window.
+        self.part.graph.detections[detections.start : detections.stop, layout.D_BOUND] = bound
         width = self._folding.width
         found = np.zeros((len(detections), width), np.int64)
         if self._folding.fold(detections.start, found) < detections.stop:
-            self._folding = Folding(self._part, COUNT, 2 * width)
-            return self.numbers(detections)
+            self._folding = Folding(self.part, COUNT, 2 * width)
+            return self._numbers(detections, bound)
         values = self._folding.values
-        return _integers(found).tolist(), values[:, 0] if width == 1 else LongNumbers(values)
-
-
-class LateWindow:
-    """Counts of the matches of a part, event by event, in windows that lag behind.
-
-    The numbers of the complex events below a set depend on the window, and counting again for each detection takes time
-    for the whole window. So the window moves only when more than half of its matches have left the window of the
-    detections, or always if it must not lag. ``part`` is the part with these windows.
-    """
-
-    def __init__(self, part: Part, *, stays: bool = True) -> None:
-        self.part = replace(part, found=replace(part.graph, detections=part.graph.detections.copy()))
-        self._of = part
-        self._counter = MatchCounter(self.part)
-        # Counts remain valid only while bounds ascend.
-        self._stays = stays and not bool((np.diff(part.graph.detections[:, layout.D_BOUND]) < 0).any())
-
-    def events(self, limit: int | None) -> Iterator[tuple[range, int, Counted]]:
-        """The detections of each event, the number of matches in their windows, and the numbers in the late window.
-
-        Raises `UnsupportedQueryError` if an event has more matches than a ``limit``.
-        """
-        _, begins = detecting(self._of.graph.detections)
-        _, totals = count_detections(self._of, None)
-        bounds, late = (part.graph.detections[:, layout.D_BOUND] for part in (self._of, self.part))
-        bound = bounds[:1]
-        for (first, last), total in zip(pairwise(begins.tolist()), totals):
-            refuse_if_cut([total], limit)
-            # The detections of an event have one window.
-            own, detections = bounds[first : first + 1], range(first, last)
-            late[first:last] = bound if self._stays else own
-            found = self._counter.numbers(detections)
-            if self._stays and sum(found[0]) > _OUTSIDE * total:
-                late[first:last] = bound = own
-                found = self._counter.numbers(detections)
-            yield detections, total, found
+        return [*accumulate(_integers(found).tolist())], values[:, 0] if width == 1 else LongNumbers(values)
 
 
 #: The advice on asking for fewer matches.

@@ -6,9 +6,9 @@ import random
 import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,17 @@ from cerflow.engine.kernels.matches.semiring import LEAST, joined_values
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
 from cerflow.engine.matches.graph import MatchGraph
-from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.matches.unfolding import Part, unfolded
 from cerflow.engine.results.report import Report
 from cerflow.engine.results.unfolded_events import Unfolded, ends_of
-from cerflow.language.select import ProjectionKind
 
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]
 
 _FUNCTIONS = ("count", "sum", "min", "max")
+
+#: Matches that are unfolded at a time where the query limits those of an event.
+_UNFOLDED = 4096
 
 #: A match: the number of its detection and its marks, in the order of the events.
 Pick = tuple[int, list[int]]
@@ -47,7 +49,7 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
         offsets = np.cumsum([0, *(len(own) for _, own in some)], dtype=np.int32)
         positions, labels = (part.graph.marks[used, column] for column in (layout.M_POSITION, layout.M_LABEL))
         detected, ends = part.graph.detections[detections, layout.D_POSITION], ends_of(offsets, events)
-        yield Unfolded(detected, owner.astype(np.int32), offsets, events, ends, positions, labels)
+        yield Unfolded(detected, owner.astype(np.int32), offsets, events, ends, used, positions, labels)
 
 
 def _with_last(graph: MatchGraph, detection: int, marks: list[int]) -> list[int]:
@@ -55,16 +57,17 @@ def _with_last(graph: MatchGraph, detection: int, marks: list[int]) -> list[int]
     return marks if last == layout.NO_MARK else [*marks, last]
 
 
-def match_by_number(graph: MatchGraph, amounts: Ints | counting.LongNumbers, d: int, rank: int) -> list[int]:
-    """The marks of the match with a number among those of one detection; ``amounts`` are those of `MatchCounter`."""
-    small = graph.nodes.view(np.int32)
+def match_by_number(graph: MatchGraph, counted: counting.Counted, first: int, number: int) -> Pick:
+    """The match with a number among those of an event, whose detections from number ``first`` on were counted."""
+    (ends, amounts), small = counted, graph.nodes.view(np.int32)
+    at = bisect_right(ends, number)
+    d, rank = first + at, number - (ends[at - 1] if at else 0)
     root, bound = graph.detections[d, layout.D_ROOT], graph.detections[d, layout.D_BOUND]
     kernel = search.unrank if isinstance(amounts, counting.LongNumbers) else table.unrank
     path = np.empty(64, np.int32)
     while (length := kernel(graph.nodes, small, amounts, root, bound, rank, path)) < 0:
         path = np.empty(2 * len(path), np.int32)
-    marks: list[int] = path[:length][::-1].tolist()
-    return _with_last(graph, d, marks)
+    return d, _with_last(graph, d, path[:length][::-1].tolist())
 
 
 # --- by number -------------------------------------------------------------------------------------------------------
@@ -86,11 +89,12 @@ class NumberRange:
     def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
         """The chosen matches of each part, in the order in which they are reported; no parts beyond the last choice."""
         passing = Passing(self)
-        detects_only = report.select.projection.kind is ProjectionKind.NONE
-        if self.of is None:
-            chosen = ((part, passing.numbered(part, limit, detects_only)) for part in parts)
-        else:
+        if self.of is not None:
             chosen = ((part, passing.chosen(picks)) for part, picks in self.of.picks(parts, report, limit))
+        elif limit is None:
+            chosen = ((part, _numbered(part, passing)) for part in parts)
+        else:
+            chosen = ((part, _numbered_up_to(part, passing, limit)) for part in parts)
         for found in chosen:
             yield found
             if passing.done:
@@ -135,29 +139,28 @@ class Passing:
             if self.next(1):
                 yield pick
 
-    def numbered(self, part: Part, limit: int | None, detects_only: bool) -> Iterator[Pick]:
-        """The chosen matches of the next part, with ``detects_only`` without their events."""
-        _, begins = counting.detecting(part.graph.detections)
-        numbers = None if detects_only else counting.match_numbers(part).tolist()
-        counter = counting.MatchCounter(part)
-        for first, last in zip(begins[:-1].tolist(), begins[1:].tolist()):
-            if self.done:
-                return
-            if numbers is None:
-                yield from ((first, []) for _ in self.next(1))
-                continue
-            total = sum(numbers[first:last])
-            ranks = self.next(total if limit is None else min(total, limit))
-            if not ranks:
-                continue
-            # The detections of an event have one window.
-            _, amounts = counter.numbers(range(first, last))
-            d, before = first, 0
-            for rank in ranks:
-                while rank - before >= numbers[d]:
-                    before += numbers[d]
-                    d += 1
-                yield d, match_by_number(part.graph, amounts, d, rank - before)
+
+def _numbered(part: Part, passing: Passing) -> Iterator[Pick]:
+    """The chosen matches of the next part."""
+    counter = counting.MatchCounter(part, lags=False)
+    for detections, total in counting.events_of(part, None):
+        if passing.done:
+            return
+        if ranks := passing.next(total):
+            counted = counter.counted(detections, total)
+            yield from (match_by_number(part.graph, counted, detections.start, rank) for rank in ranks)
+
+
+def _numbered_up_to(part: Part, passing: Passing, limit: int) -> Iterator[Pick]:
+    """The same if at most ``limit`` matches of each event are reported, which come in an order of their own."""
+    chosen = [(of, total, passing.next(total)) for of, total in counting.events_of(part, limit) if not passing.done]
+    chosen = [(of, total, ranks) for of, total, ranks in chosen if ranks]
+    detections = part.graph.detections[[d for of, _, _ in chosen for d in of]]
+    some = replace(part, found=replace(part.graph, detections=detections))
+    listed = unfolded(some, limit, _UNFOLDED)
+    matches = (found.used[own] for found in listed for own in np.split(found.events, found.offsets[1:-1]))
+    for of, total, ranks in chosen:
+        yield from ((of.start, marks.tolist()) for rank, marks in enumerate(islice(matches, total)) if rank in ranks)
 
 
 # --- first matches ---------------------------------------------------------------------------------------------------
@@ -197,10 +200,12 @@ class First:
             combined, values, _ = combining(function, marks.given(label, attribute, function))
             # A match without events of the label has none.
             nothing = 0 if function == "count" else nothing
-        late = counting.LateWindow(part)
-        operation, folding = lowest(late.part, combined, values, greatest=self.descending)
+        counter = counting.MatchCounter(part, lags=True)
+        operation, folding = lowest(counter.part, combined, values, greatest=self.descending)
         below = np.zeros((1, 2), folding.weights.dtype)
-        for detections, _, counted in late.events(limit):
+        for detections, total in counting.events_of(part, None):
+            counting.refuse_if_cut([total], limit)
+            counted = counter.counted(detections, total)
             for d in detections:
                 folding.fold(d, below)
             found = _searched(part.graph, operation, folding, nothing, detections.start, counted)
@@ -215,22 +220,21 @@ def _searched(
     graph: MatchGraph, operation: int, folding: Folding, nothing: Any, first: int, counted: counting.Counted
 ) -> Iterator[Pick]:
     """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
-    weights, bests, (matches, amounts) = folding.weights, folding.values, counted
+    weights, bests, (ends, amounts) = folding.weights, folding.values, counted
     # Python searches where values or numbers of the matches may need more than 64 bits.
-    long = sum(matches) >= 2**63 or isinstance(amounts, counting.LongNumbers) or weights.dtype.hasobject
+    long = ends[-1] >= 2**63 or isinstance(amounts, counting.LongNumbers) or weights.dtype.hasobject
     integers, numbers = (object, object) if long else (np.int64, np.float64)
     kinds = (((4,), np.int32), ((), integers), ((2,), numbers), ((), np.int32))
-    room = [np.empty((max(_BRANCHES, 2 * len(matches)), *shape), kind) for shape, kind in kinds]
-    cursor, rank = np.array([0, len(matches)]), 0
+    room = [np.empty((max(_BRANCHES, 2 * len(ends)), *shape), kind) for shape, kind in kinds]
+    cursor = np.array([0, len(ends)])
     given = graph.nodes, graph.nodes.view(np.int32), graph.detections, amounts, operation, weights, bests
-    for k, number in enumerate(matches):
+    for k, rank in enumerate([0, *ends[:-1]]):
         mark, root = (graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
         value = joined_values(operation, nothing, weights[mark, 0])
         branches, ranks, values, heap = room
         branches[k], ranks[k] = (root, first + k, -1, -1), rank
         values[k] = search.best_with(operation, value, bests[root]), value
         search.push(search.SearchRoom(*given, branches, ranks, values, heap, cursor), k)
-        rank += number
     while (found := (search if long else table).search(*given, *room, cursor)) != search.NO_MORE:
         if found == search.FULL:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
@@ -255,7 +259,7 @@ _LISTED = 4
 class Sample:
     """``size`` matches of each detecting event, chosen uniformly; at most all of them.
 
-    Matches are counted in a `LateWindow`. A match drawn outside the window of its detection is drawn again.
+    Matches are counted in a window that lags. A match drawn outside the window of its detection is drawn again.
     """
 
     size: int
@@ -269,15 +273,16 @@ class Sample:
             yield part, self._of_part(draw, part, limit)
 
     def _of_part(self, draw: random.Random, part: Part, limit: int | None) -> Iterator[Pick]:
-        late = counting.LateWindow(part, stays=len(part.graph.nodes) >= _NODES * self.size)
+        counter = counting.MatchCounter(part, lags=len(part.graph.nodes) >= _NODES * self.size)
         nodes, small = part.graph.nodes, part.graph.nodes.view(np.int32)
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
         starts = np.zeros(len(part.graph.marks), np.int64)
         starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
-        for detections, total, (numbers, amounts) in late.events(limit):
-            ends = [*accumulate(numbers)]
-            find = partial(_match_in_window, part.graph, late.part.graph, starts, detections, amounts, ends)
-            yield from self._drawn(draw, total, ends[-1], find)
+        for detections, total in counting.events_of(part, None):
+            counting.refuse_if_cut([total], limit)
+            counted = counter.counted(detections, total)
+            find = partial(_match_in_window, part.graph, counter.part.graph, starts, counted, detections.start)
+            yield from self._drawn(draw, total, counted[0][-1], find)
 
     def _drawn(self, draw: random.Random, total: int, count: int, find: Callable[[int], Pick | None]) -> Iterator[Pick]:
         """The sample of one event in the order of numbers, of which ``count`` stand for its ``total`` matches."""
@@ -297,27 +302,18 @@ class Sample:
 
 
 def _match_in_window(
-    graph: MatchGraph,
-    late: MatchGraph,
-    starts: Ints,
-    detections: range,
-    amounts: Ints | counting.LongNumbers,
-    ends: list[int],
-    number: int,
+    graph: MatchGraph, late: MatchGraph, starts: Ints, counted: counting.Counted, first: int, number: int
 ) -> Pick | None:
-    """A match of an event by its number; None if it is outside the window.
+    """A match of an event by its number (see `match_by_number`); None if it is outside the window.
 
-    ``late`` is the graph with the window in which matches were counted, as ``amounts`` and the last numbers (``ends``)
-    of the detections; ``starts`` has where matches begin at each mark.
+    ``late`` is the graph with the window in which matches were counted; ``starts`` has where they begin at each mark.
     """
-    at = bisect_right(ends, number)
-    d = detections[at]
-    marks = match_by_number(late, amounts, d, number - (ends[at - 1] if at else 0))
-    bound, own = graph.detections[d, layout.D_BOUND], late.detections[d]
-    if own[layout.D_BOUND] == bound:
+    d, marks = match_by_number(late, counted, first, number)
+    bound, last = graph.detections[d, layout.D_BOUND], graph.detections[d, layout.D_MARK]
+    if late.detections[d, layout.D_BOUND] == bound:
         return d, marks
     # The last event need not be in the window of the earlier ones.
-    earlier = len(marks) - (own[layout.D_MARK] != layout.NO_MARK)
+    earlier = len(marks) - (last != layout.NO_MARK)
     return (d, marks) if earlier == 0 or starts[marks[0]] > bound else None
 
 

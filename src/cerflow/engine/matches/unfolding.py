@@ -90,6 +90,7 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
                 offsets[: matches + 1],
                 events[: offsets[matches]],
                 ends[:, :matches],
+                chosen.copy(),
                 # One column at a time is faster than rows.
                 graph.marks[:, layout.M_POSITION][chosen],
                 graph.marks[:, layout.M_LABEL][chosen],

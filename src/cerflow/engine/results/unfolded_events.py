@@ -24,9 +24,9 @@ class Unfolded:
     """Matches as flat arrays.
 
     Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``.
-    ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is at
-    ``positions[e]`` and has the label set ``labels[e]``; every e occurs once, however many matches contain it. With
-    ``end_detects`` the last event of each match is known to be the one that detected it.
+    ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is the mark
+    ``used[e]``, at ``positions[e]`` with the label set ``labels[e]``; it is there once, however many matches contain
+    it. With ``end_detects`` the last event of each match is known to be the one that detected it.
     """
 
     detected: Ints
@@ -34,6 +34,7 @@ class Unfolded:
     offsets: Smalls
     events: Smalls
     ends: SmallRows  # (2, matches)
+    used: Smalls
     positions: Ints
     labels: Ints
     end_detects: bool = False
