@@ -207,14 +207,14 @@ def as_count_array(values: list[Any], target: pa.DataType) -> pa.Array:
 
 
 def counted_rows(
-    part: Part, report: Report, limit: int | None, counts: CountForm, passing: Passing | None, max_rows: int
+    part: Part, report: Report, limit: int | None, counts: CountForm, passing: Passing, max_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """One row per detecting event of a part (with ``passing`` of some) with the number of its matches."""
+    """One row per detecting event of a part, with the number of its matches; ``passing`` chooses some of the rows."""
     schema = report.shown("structs", None, counts=counts)
     detected, numbers = counting.count_detections(part, limit)
-    if passing is not None:
-        rows = passing.next(len(detected))
-        detected, numbers = detected[rows.start : rows.stop : rows.step], [numbers[k] for k in rows]
+    rows = passing.next(len(detected))
+    chosen = slice(rows.start, rows.stop, rows.step)
+    detected, numbers = detected[chosen], numbers[chosen]
     for start in range(0, len(detected), max_rows):
         some = numbers[start : start + max_rows]
         if counts == "decimal" and any(n >= 10**38 for n in some):

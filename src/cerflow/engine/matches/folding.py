@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -217,28 +217,21 @@ class MarkValues:
 
     def __init__(self, part: Part, report: Report) -> None:
         self._report = report
-        self._part = part
+        self._sets = part.label_sets
         self._positions = part.graph.marks[1:, layout.M_POSITION]
-        self._rows = StoredRows(report, part.kept, self._positions)
         self._labels = part.graph.marks[1:, layout.M_LABEL]
-
-    def _column(self, attribute: str) -> pa.Array:
-        values = self._rows.column(self._report.events.column(attribute))
-        return nan_as_null(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
+        self._rows = StoredRows(report, part.kept, self._positions)
 
     def positions(self) -> Floats:
         """The positions of the events that matches show, NaN for others."""
-        return np.append(np.nan, np.where(self.shown(), self._positions, np.nan))
+        return np.append(np.nan, np.where(self._having(None), self._positions, np.nan))
 
-    def shown(self) -> Mask:
-        """Whether an event is shown, for all marks but the first."""
+    def _having(self, label: str | None) -> Mask:
+        """Whether an event has a label, or is shown if that is None, for all marks but the first."""
+        if label is not None:
+            return having_label(label, self._sets, self._labels, lambda: self._rows.types)
         names = {item.label for item in self._report.listed}
-        return np.array([not names or bool(s & names) for s in self._part.label_sets], bool)[self._labels]
-
-    def having(self, label: str) -> Mask:
-        """Whether an event has a label, for all marks but the first."""
-        types = partial(self._column, self._report.events.type)
-        return having_label(label, self._part.label_sets, self._labels, types)
+        return np.array([not names or bool(s & names) for s in self._sets], bool)[self._labels]
 
     def given(self, label: str | None, attribute: str | None, function: str) -> pa.Array:
         """The values that a function gets: of the events with a label, or of all that matches show; else null.
@@ -246,10 +239,11 @@ class MarkValues:
         That is the attribute, null for NaN, or the number 1 for the event itself. Durations to be added are whole
         microseconds (rounded down, null beyond 64 bits).
         """
-        lacking = ~np.append(False, self.shown() if label is None else self.having(label))
+        lacking = ~np.append(False, self._having(label))
         if attribute is None:
             return array_of_numbers(np.ones(len(lacking), np.int64), lacking)
-        values = self._column(attribute)
+        values = self._rows.column(self._report.events.column(attribute))
+        values = nan_as_null(values.dictionary_decode() if pa.types.is_dictionary(values.type) else values)
         values = values.take(array_of_numbers(np.arange(-1, len(values)), lacking))
         if function not in ("sum", "avg") or not pa.types.is_duration(values.type):
             return values

@@ -125,7 +125,7 @@ class Matches:
         if not self._report.counts:
             return self.count()
         total = sum(len(detecting(part.graph.detections)[0]) for part in self._told)
-        return self._picker.size(total) if isinstance(self._picker, NumberRange) else total
+        return self._range.size(total)
 
     def __bool__(self) -> bool:
         if isinstance(self._picker, NumberRange):
@@ -166,8 +166,12 @@ class Matches:
         return self._numbered(ends[0] or 0, ends[1], step)
 
     def _numbered(self, begin: int, stop: int | None, step: int) -> Matches:
-        chosen = self._picker if isinstance(self._picker, NumberRange) else NumberRange(0, None, 1, self._picker)
-        return self._chosen(chosen.among(begin, stop, step))
+        return self._chosen(self._range.among(begin, stop, step))
+
+    @property
+    def _range(self) -> NumberRange:
+        """The numbers that are chosen, at first all."""
+        return self._picker if isinstance(self._picker, NumberRange) else NumberRange(0, None, 1, self._picker)
 
     def _chosen(self, picker: Picker) -> Matches:
         return self._like(self._parts, picker)
@@ -201,11 +205,11 @@ class Matches:
 
     def _batches(self, schema: pa.Schema, counts: CountForm, max_rows: int = ROWS) -> Iterator[pa.RecordBatch]:
         if self._report.counts:
-            passing = Passing(self._picker) if isinstance(self._picker, NumberRange) else None
+            passing = Passing(self._range)
             for part in self._to_count():
                 for batch in counted_rows(part, self._report, self._limit, counts, passing, max_rows):
                     yield batch.select(schema.names)
-                if passing is not None and passing.done:
+                if passing.done:
                     return
             return
         for listing in self._listings(max_rows):
@@ -218,8 +222,7 @@ class Matches:
 
     def _listings(self, max_rows: int) -> Iterator[Listing]:
         picker = self._picker
-        begin, step = (picker.begin, picker.step) if isinstance(picker, NumberRange) else (0, 1)
-        numbers = count(self._before + 1 + begin, step)
+        numbers = count(self._before + 1 + self._range.begin, self._range.step)
         if picker is None:
             unfolding = ((part, unfolded(part, self._limit, max_rows)) for part in self._parts)
         else:

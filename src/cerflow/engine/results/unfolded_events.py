@@ -68,13 +68,10 @@ class StoredRows:
         self._columns: dict[str, pa.Array] = {}
 
     @cached_property
-    def _one_piece(self) -> tuple[pa.RecordBatch, pa.Array] | None:
+    def _source(self) -> tuple[pa.RecordBatch | pa.Table, pa.Array | None]:
+        """Where the columns come from, and the rows there (None: all)."""
         found = self._kept.in_one_piece(self._positions) if len(self._positions) else None
-        return None if found is None else (found[0], array_of_numbers(found[1]))
-
-    @cached_property
-    def _table(self) -> pa.Table:
-        return self._kept.at(self._positions)
+        return (self._kept.at(self._positions), None) if found is None else (found[0], array_of_numbers(found[1]))
 
     @cached_property
     def places(self) -> pa.Array:
@@ -101,11 +98,9 @@ class StoredRows:
     def column(self, name: str) -> pa.Array:
         """A column as one array."""
         if name not in self._columns:
-            if self._one_piece is not None:
-                piece, rows = self._one_piece
-                self._columns[name] = pc.take(piece.column(name), rows, boundscheck=False)
-            else:
-                self._columns[name] = one_array(self._table.column(name))
+            source, rows = self._source
+            values = one_array(source.column(name))
+            self._columns[name] = values if rows is None else pc.take(values, rows, boundscheck=False)
         return self._columns[name]
 
 
