@@ -35,7 +35,7 @@ unfold = Kernel("matches", "matches.unfold", "unfold", "q2 i2 q2 q2 q q1 i2 i2 i
 order_detections = Kernel("matches", "matches.unfold", "order_detections", "q2 i2 q2 q2", results=0)
 gather_texts = Kernel("matches", "matches.gather", "gather_texts", "i1 q2 q q q q", results=0)
 unrank = Kernel("choices", "matches.search", "unrank", "q2 i2 q1 q q q i1")
-search = Kernel("choices", "matches.search", "search", "q2 i2 q2 q1 q d2 d2 i2 q1 d2 i1 q1")
+search = Kernel("choices", "matches.search", "search", "q2 i2 q2 q1 d1 q1 q d2 d2 i1 q1 i2 q1 d2 i1")
 pick = Kernel("choices", "matches.pick", "pick", "q2 q q2 i2 q2 ? i1 i1 i1 i2 i2 q2 i2 q2", results=3)
 largest = Kernel(
     *("choices", "matches.largest", "largest"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -13,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cerflow.base.array_types import Ints
 from cerflow.base.errors import ArgumentError
 from cerflow.engine import layout
 from cerflow.engine.kernels import table
 from cerflow.engine.kernels.matches import search
-from cerflow.engine.kernels.matches.semiring import LEAST, joined_values
+from cerflow.engine.kernels.matches.semiring import LEAST
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
 from cerflow.engine.matches.graph import MatchGraph
@@ -188,17 +188,13 @@ class First:
             yield part, self._of_part(part, report, limit)
 
     def _of_part(self, part: Part, report: Report, limit: int | None) -> Iterator[Pick]:
-        """Those of a part, by numbers and values of a window that lags behind.
-
-        Values of matches outside the window only lengthen the search: a match is never better than its branch promises.
-        """
+        """Those of a part. Values of matches outside the window only lengthen the search."""
         marks, nothing = MarkValues(part, report), float("nan")
         if self.by == "start":
             combined, values = LEAST, Values(pa.array(marks.positions()))
         else:
             label, attribute, function = (None, None, "count") if isinstance(self.by, str) else self.by
             combined, values, _ = combining(function, marks.given(label, attribute, function))
-            # A match without events of the label has none.
             nothing = 0 if function == "count" else nothing
         counter = counting.MatchCounter(part, lags=True)
         operation, folding = lowest(counter.part, combined, values, greatest=self.descending)
@@ -208,43 +204,48 @@ class First:
             counted = counter.counted(detections, total)
             for d in detections:
                 folding.fold(d, below)
-            found = _searched(part.graph, operation, folding, nothing, detections.start, counted)
-            yield from islice(found, min(self.size, sys.maxsize))
+            own = folding.weights[part.graph.detections[detections, layout.D_MARK], 0]
+            # A match without events of the label has none, but their number is zero.
+            begins = np.where(own != own, nothing, own)
+            yield from _searched(part.graph, operation, folding, detections, counted, begins, min(self.size, total))
 
 
-#: The first room for branches and paths.
-_BRANCHES = 1 << 10
+#: The first room for branches and paths, and the matches that are found at a time.
+_BRANCHES, _FOUND = 1 << 10, 1 << 12
 
 
 def _searched(
-    graph: MatchGraph, operation: int, folding: Folding, nothing: Any, first: int, counted: counting.Counted
+    graph: MatchGraph,
+    operation: int,
+    folding: Folding,
+    detections: range,
+    counted: counting.Counted,
+    begins: NDArray[Any],
+    size: int,
 ) -> Iterator[Pick]:
-    """The matches of an event whose detections from number ``first`` on have been ``counted``, the best first."""
-    weights, bests, (ends, amounts) = folding.weights, folding.values, counted
+    """The first ``size`` matches of an event, the best first; ``begins`` are the values of the detecting event."""
+    (ends, amounts), left = counted, size
     # Python searches where values or numbers of the matches may need more than 64 bits.
-    long = ends[-1] >= 2**63 or isinstance(amounts, counting.LongNumbers) or weights.dtype.hasobject
+    long = ends[-1] >= 2**63 or isinstance(amounts, counting.LongNumbers) or begins.dtype.hasobject
     integers, numbers = (object, object) if long else (np.int64, np.float64)
     kinds = (((4,), np.int32), ((), integers), ((2,), numbers), ((), np.int32))
-    room = [np.empty((max(_BRANCHES, 2 * len(ends)), *shape), kind) for shape, kind in kinds]
-    cursor = np.array([0, len(ends)])
-    given = graph.nodes, graph.nodes.view(np.int32), graph.detections, amounts, operation, weights, bests
-    for k, rank in enumerate([0, *ends[:-1]]):
-        mark, root = (graph.detections[first + k, column] for column in (layout.D_MARK, layout.D_ROOT))
-        value = joined_values(operation, nothing, weights[mark, 0])
-        branches, ranks, values, heap = room
-        branches[k], ranks[k] = (root, first + k, -1, -1), rank
-        values[k] = search.best_with(operation, value, bests[root]), value
-        search.push(search.SearchRoom(*given, branches, ranks, values, heap, cursor), k)
-    while (found := (search if long else table).search(*given, *room, cursor)) != search.NO_MORE:
-        if found == search.FULL:
+    room = [np.empty((2 * len(ends) + _BRANCHES, *shape), kind) for shape, kind in kinds]
+    firsts, cursor, found = np.array([0, *ends[:-1]], integers), np.zeros(3, np.int64), np.empty(_FOUND, np.int32)
+    nodes, own = graph.nodes, graph.detections[detections.start : detections.stop]
+    known = nodes, nodes.view(np.int32), own, firsts, begins, amounts, operation, folding.weights, folding.values
+    while left > 0:
+        cursor[search.K_FOUND] = 0
+        fits = (search if long else table).search(*known, found[:left], cursor, *room)
+        left -= int(cursor[search.K_FOUND])
+        for top in found[: cursor[search.K_FOUND]].tolist():
+            _, d, mark, rest = room[0][top].tolist()
+            marks = []
+            while mark >= 0:
+                marks.append(mark)
+                _, _, mark, rest = room[0][rest].tolist()
+            yield detections[d], _with_last(graph, detections[d], marks)
+        if not fits:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
-            continue
-        _, d, mark, rest = room[0][found].tolist()
-        marks = []
-        while mark >= 0:
-            marks.append(mark)
-            _, _, mark, rest = room[0][rest].tolist()
-        yield d, _with_last(graph, d, marks)
 
 
 # --- random matches --------------------------------------------------------------------------------------------------

@@ -15,22 +15,19 @@ import numpy as np
 from cerflow.engine.kernels.base.ordering import heap_by
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.matches.semiring import joined_values
-from cerflow.engine.layout import BOTTOM, D_BOUND, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
+from cerflow.engine.layout import BOTTOM, D_BOUND, D_ROOT, I_CHILD, I_LEFT, I_MARK, I_RIGHT, W_MEASURE
 
 # Columns of branches: the set that they continue with (-1: there is one match, complete), detection, the first mark of
 # the path so far (-1: none), the branch whose path is the rest
 B_NODE, B_DETECTION, B_MARK, B_REST = range(4)
 # Columns of values: the least one of a branch, the one of its path so far
 V_LEAST, V_SO_FAR = range(2)
-# The cursor: branches on the heap, branches made
-K_WAITING, K_BRANCHES = range(2)
-
-#: Results of `search` besides branches.
-NO_MORE, FULL = -1, -2
+# The cursor: branches on the heap, branches made, matches found
+K_WAITING, K_BRANCHES, K_FOUND = range(3)
 
 
 class SearchRoom(NamedTuple):
-    """A match graph, what is known of its sets, and a row for each branch.
+    """A match graph, what is known of the detections of an event and of sets, and a row for each branch.
 
     ``amounts`` are the numbers of complex events of sets, ``bests`` their least values by ``operation`` and ``weights``
     (see `cerflow.engine.kernels.matches.semiring`), both as of the bound of the detections or of an earlier one. In
@@ -39,16 +36,19 @@ class SearchRoom(NamedTuple):
 
     nodes: Any
     small: Any
-    detections: Any
+    detections: Any  # those of the event
+    firsts: Any  # int64: the number of the first match of each detection
+    begins: Any  # float64: the value of the detecting event
     amounts: Any
     operation: Any
     weights: Any
     bests: Any
+    found: Any  # int32: the branches of matches
+    cursor: Any  # int64, columns K_…
     branches: Any  # int32, columns B_…
     ranks: Any  # int64
     values: Any  # float64, columns V_…
     heap: Any  # int32
-    cursor: Any  # int64, columns K_…
 
 
 @part
@@ -64,55 +64,56 @@ _put, _take = heap_by(_comes_first, "branch")
 
 
 @part
-def push(f, branch):
-    """Put a ``branch`` on the heap of the `SearchRoom` ``f``."""
-    _put(f.heap, 0, f.cursor[K_WAITING], branch, f)
+def _push(f, node, branch, rank, value):
+    """Put a branch on the heap, whose path has a value so far; ``branch`` has its other columns."""
+    made = f.cursor[K_BRANCHES]
+    f.branches[made, B_NODE] = node
+    f.branches[made, B_DETECTION], f.branches[made, B_MARK], f.branches[made, B_REST] = branch
+    f.ranks[made] = rank
+    f.values[made, V_SO_FAR] = f.values[made, V_LEAST] = value
+    if node >= 0:
+        least = joined_values(f.operation, value, f.bests[node, 0])
+        f.values[made, V_LEAST] = value if f.bests[node, 1] == 1 and value < least else least
+    _put(f.heap, 0, f.cursor[K_WAITING], np.int32(made), f)
     f.cursor[K_WAITING] += 1
-
-
-@part
-def best_with(operation, value, best):
-    """The least combination by ``operation`` of a ``value`` with one of a set, whose row is ``best``."""
-    least = joined_values(operation, value, best[0])
-    return value if best[1] == 1 and value < least else least
+    f.cursor[K_BRANCHES] = made + 1
 
 
 @kernel
 def search(*given):
-    """The next complete branch of a `SearchRoom`, `NO_MORE`, or `FULL` if there is no room for three more branches."""
+    """Find the next matches of a `SearchRoom`, until they are enough; returns whether there was room for all branches.
+
+    There must be room for the detections and three more branches at first, when the cursor is zero.
+    """
     f = SearchRoom(*given)
-    branches, values = f.branches, f.values
-    while f.cursor[K_WAITING] > 0:
-        made = f.cursor[K_BRANCHES]
-        if made + 3 > f.heap.shape[0]:
-            return FULL
+    if f.cursor[K_BRANCHES] == 0:
+        for d in range(f.detections.shape[0]):
+            _push(f, f.detections[d, D_ROOT], (d, -1, -1), f.firsts[d], f.begins[d])
+    while f.cursor[K_WAITING] > 0 and f.cursor[K_FOUND] < f.found.shape[0]:
+        if f.cursor[K_BRANCHES] + 3 > f.heap.shape[0]:
+            return False
         top = _take(f.heap, 0, f.cursor[K_WAITING], f)
         f.cursor[K_WAITING] -= 1
-        node, rank = branches[top, B_NODE], f.ranks[top]
+        node, rank, value = f.branches[top, B_NODE], f.ranks[top], f.values[top, V_SO_FAR]
         if node < 0:
-            return top
-        bound = f.detections[branches[top, B_DETECTION], D_BOUND]
-        for field in (I_CHILD, I_LEFT, I_RIGHT):
-            value, mark, rest = values[top, V_SO_FAR], branches[top, B_MARK], branches[top, B_REST]
-            go_on = f.small[node, field]
-            if field == I_CHILD:
-                if go_on >= 0:
-                    mark, rest = f.small[node, I_MARK], top
-                    value = joined_values(f.operation, value, f.weights[mark, 0])
-                if go_on <= BOTTOM:
-                    go_on = -1
-            elif go_on < 0 or f.nodes[go_on, W_MEASURE] <= bound:
-                continue
-            branches[made, B_NODE], branches[made, B_DETECTION] = go_on, branches[top, B_DETECTION]
-            branches[made, B_MARK], branches[made, B_REST] = mark, rest
-            f.ranks[made] = rank
-            values[made, V_SO_FAR] = value
-            values[made, V_LEAST] = value if go_on < 0 else best_with(f.operation, value, f.bests[go_on])
-            push(f, np.int32(made))
-            made += 1
-            rank += f.amounts[go_on] if go_on >= 0 else 1
-        f.cursor[K_BRANCHES] = made
-    return NO_MORE
+            f.found[f.cursor[K_FOUND]] = top
+            f.cursor[K_FOUND] += 1
+            continue
+        child, d = f.small[node, I_CHILD], f.branches[top, B_DETECTION]
+        path = d, f.branches[top, B_MARK], f.branches[top, B_REST]
+        if child >= 0:
+            mark = f.small[node, I_MARK]
+            more = joined_values(f.operation, value, f.weights[mark, 0])
+            _push(f, child if child > BOTTOM else -1, (d, mark, top), rank, more)
+        else:
+            _push(f, -1, path, rank, value)
+        rank += f.amounts[child] if child > BOTTOM else 1
+        for field in (I_LEFT, I_RIGHT):
+            beside = f.small[node, field]
+            if beside >= 0 and f.nodes[beside, W_MEASURE] > f.detections[d, D_BOUND]:
+                _push(f, beside, path, rank, value)
+                rank += f.amounts[beside]
+    return True
 
 
 @kernel
