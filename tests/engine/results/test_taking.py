@@ -106,7 +106,7 @@ def test_texts_that_repeat_are_those_of_arrow(seed, monkeypatch):
     coded = [(v, np.array([rng.randrange(len(v)) for _ in range(events)], np.int64)) for v in (lists, words)]
     repeated = np.tile(rng.choices(range(events), k=rng.randint(1, 18)), rng.randint(1, 50)).astype(np.int32)
     for at in (repeated, repeated[: rng.randint(1, len(repeated))], np.append(repeated, rng.randrange(events))):
-        found = repeated_or_taken(coded, at.astype(np.int32))
-        for column, (values, codes) in zip(found, coded, strict=True):
+        for values, codes in coded:
+            column = repeated_or_taken(values, codes, at.astype(np.int32))
             column.validate(full=True)
             assert column.equals(values.take(pa.array(codes[at])))

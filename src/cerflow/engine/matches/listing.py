@@ -34,14 +34,15 @@ class Detected:
 
     def __init__(self, report: Report, positions: Ints, part: Part) -> None:
         self._report = report
-        moments, among = part.graph.moments, Moments.among(positions)
-        self._moments = moments if among.any() else None
         self._positions = positions
+        among = Moments.among(positions)
+        self._moments = part.graph.moments if among.any() else None
         if self._moments is not None:
             positions = positions.copy()
             positions[among] = self._moments.members[Moments.numbers(positions[among])]
         self._rows = StoredRows(report, part.kept, positions)
 
+    @cached_property
     def places(self) -> pa.Array:
         """The reported position of each event, null where the clock detected it."""
         shown = None if self._moments is None or not self._report.numbered else self._moments.places
@@ -50,19 +51,18 @@ class Detected:
     @cached_property
     def times(self) -> pa.Array:
         """The time of each detection."""
-        shown = None if self._moments is None else self._moments.times
-        return self._or(self._rows.times, shown)
+        return self._or(self._rows.times, None if self._moments is None else self._moments.times)
 
     def _or(self, of_events: pa.Array, of_moments: pa.Array | None) -> pa.Array:
         if of_moments is None:
             return of_events
-        numbers, own = Moments.numbers(self._positions), np.arange(len(of_events))
-        which = np.where(Moments.among(self._positions), len(of_events) + numbers, own)
+        number, among = Moments.numbers(self._positions), Moments.among(self._positions)
+        which = np.where(among, len(of_events) + number, np.arange(len(of_events)))
         return pa.concat_arrays([of_events, of_moments.cast(of_events.type)]).take(array_of_numbers(which))
 
     def leading(self) -> list[pa.Array]:
         """The leading columns of a result with a row for each detecting event."""
-        places = [self.places()] if self._report.numbered else []
+        places = [self.places] if self._report.numbered else []
         return [*places, self.times, self.times, *self.keys]
 
     @cached_property
@@ -124,17 +124,14 @@ class Listing:
     def _leading(self, name: str) -> pa.Array:
         """A place or time of the detecting, the first or the last event of each match, null if there is none."""
         found, timed = self._shown.found, name.endswith("time")
-        of = "start" if name.startswith("start") else "detection" if name.startswith("detected") else "end"
-        if of == "detection" and found.end_detects:
-            of = "end"
+        of = "end" if name.startswith("detected") and found.end_detects else name.partition("_")[0]
         if (of, timed) not in self._made:
-            if of == "detection":
-                values = self._detected.times if timed else self._detected.places()
-                self._made[of, timed] = taken(values, found.owner)
+            if of == "detected":
+                made = taken(self._detected.times if timed else self._detected.places, found.owner)
             else:
                 values = self._shown.rows.times if timed else self._shown.rows.places
-                take = taken if found.end_detects else taken_or_null
-                self._made[of, timed] = take(values, found.ends[0 if of == "start" else 1])
+                made = (taken if found.end_detects else taken_or_null)(values, found.ends[0 if of == "start" else 1])
+            self._made[of, timed] = made
         return self._made[of, timed]
 
     def _key(self, k: int) -> pa.Array:
@@ -183,7 +180,7 @@ class Listing:
         at = self._shown.found.events
         if len(at) < limits.GATHERED_ROWS:
             return taken(self._events, at)
-        texts = repeated_or_taken([self._coded_labels, self._coded_types], at)
+        texts = [repeated_or_taken(*coded, at) for coded in (self._coded_labels, self._coded_types)]
         return self._structs(texts, [taken(values, at) for values in self._plain_fields])
 
     def _structs(self, texts: Sequence[pa.Array], fields: Sequence[pa.Array]) -> pa.StructArray:

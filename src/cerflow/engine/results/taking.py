@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,27 +34,16 @@ def taken(values: pa.Array, at: Smalls) -> pa.Array:
     return pc.take(values, array_of_numbers(at), boundscheck=False)
 
 
-def repeated_or_taken(coded: Sequence[tuple[pa.Array, Ints]], at: Smalls) -> list[pa.Array]:
-    """Columns of texts, or of lists of texts, without nulls, at some indices.
+def repeated_or_taken(values: pa.Array, codes: Ints, at: Smalls) -> pa.Array:
+    """A column of texts, or of lists of texts, without nulls, at some indices: distinct values, and each row's code.
 
-    A column is given by distinct values and the code of each row. The codes often repeat in the order of a pattern's
-    labels; then most of the result exists from the batch before.
+    The codes often repeat in the order of a pattern's labels; then most of the result exists from the batch before.
     """
-    both = np.zeros(1, np.int64)
-    for values, codes in coded:
-        both = both * len(values) + codes
-    most = prod(len(values) for values, _ in coded)
-    if most >= 1 << 31:
-        return [repeated_or_taken([each], at)[0] for each in coded]
-    numbers = numbers_of(taken(array_of_numbers(both.astype(np.uint8 if most < 1 << 8 else np.int32)), at))
+    small = codes.astype(np.uint8 if len(values) <= 1 << 8 else np.int32)
+    numbers = numbers_of(taken(array_of_numbers(small), at))
     period = _period(numbers)
-    found: list[pa.Array] = []
-    numbers = numbers[: period or None]
-    for values, _ in reversed(coded):
-        some = taken(values, (numbers % len(values)).astype(np.int32))
-        found.insert(0, _repeating(some, len(at)) if period else some)
-        numbers = numbers // len(values)
-    return found
+    some = taken(values, numbers[: period or None].astype(np.int32, copy=False))
+    return _repeating(some, len(at)) if period else some
 
 
 def _repeating(pattern: pa.Array, count: int) -> pa.Array:
