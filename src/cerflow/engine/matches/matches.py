@@ -115,7 +115,7 @@ class Matches:
             if self._report.counts:
                 last = self.schema.names[-1]
                 return sum(int(n) for batch in self.to_batches(columns=[last]) for n in batch[last].to_pylist())
-            return self._picker.size(Matches(self._parts, self._report, self._limit, self._picker.of).count())
+            return self._picker.size(self._like(self._parts, self._picker.of).count())
         if self._picker is not None:
             return sum(len(listing) for listing in self._listings(ROWS))
         return sum(matches_of_part(part, self._limit) for part in self._to_count())

@@ -32,7 +32,7 @@ Order = str | tuple[str, str | None, str]
 
 _FUNCTIONS = ("count", "sum", "min", "max")
 
-#: Matches that are unfolded at a time where the query limits those of an event.
+#: Events and matches that are unfolded at a time where the query limits the matches of an event.
 _UNFOLDED = 4096
 
 #: A match: the number of its detection and its marks, in the order of the events.
@@ -143,24 +143,31 @@ class Passing:
 def _numbered(part: Part, passing: Passing) -> Iterator[Pick]:
     """The chosen matches of the next part."""
     counter = counting.MatchCounter(part, lags=False)
-    for detections, total in counting.events_of(part, None):
-        if passing.done:
-            return
-        if ranks := passing.next(total):
-            counted = counter.counted(detections, total)
-            yield from (match_by_number(part.graph, counted, detections.start, rank) for rank in ranks)
+    for detections, total, ranks in _events_chosen(part, passing, None):
+        counted = counter.counted(detections, total)
+        yield from (match_by_number(part.graph, counted, detections.start, rank) for rank in ranks)
 
 
 def _numbered_up_to(part: Part, passing: Passing, limit: int) -> Iterator[Pick]:
     """The same if at most ``limit`` matches of each event are reported, which come in an order of their own."""
-    chosen = [(of, total, passing.next(total)) for of, total in counting.events_of(part, limit) if not passing.done]
-    chosen = [(of, total, ranks) for of, total, ranks in chosen if ranks]
-    detections = part.graph.detections[[d for of, _, _ in chosen for d in of]]
-    some = replace(part, found=replace(part.graph, detections=detections))
-    listed = unfolded(some, limit, _UNFOLDED)
-    matches = (found.used[own] for found in listed for own in np.split(found.events, found.offsets[1:-1]))
-    for of, total, ranks in chosen:
-        yield from ((of.start, marks.tolist()) for rank, marks in enumerate(islice(matches, total)) if rank in ranks)
+    chosen = _events_chosen(part, passing, limit)
+    while some := list(islice(chosen, _UNFOLDED)):
+        detections = part.graph.detections[[d for own, _, _ in some for d in own]]
+        listed = unfolded(replace(part, found=replace(part.graph, detections=detections)), limit, _UNFOLDED)
+        matches = (found.used[own] for found in listed for own in np.split(found.events, found.offsets[1:-1]))
+        for own, total, ranks in some:
+            numbered = enumerate(islice(matches, total))
+            yield from ((own.start, marks.tolist()) for rank, marks in numbered if rank in ranks)
+
+
+def _events_chosen(part: Part, passing: Passing, limit: int | None) -> Iterator[tuple[range, int, range]]:
+    """The events with chosen matches: their detections, the number of their matches, and the chosen numbers."""
+    for detections, total in counting.events_of(part, limit):
+        if passing.done:
+            return
+        ranks = passing.next(total)
+        if ranks:
+            yield detections, total, ranks
 
 
 # --- first matches ---------------------------------------------------------------------------------------------------
