@@ -6,7 +6,8 @@ What the solver cannot say is *open*: such a condition may have any truth value,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import z3
@@ -25,23 +26,10 @@ from cerflow.theory.deciding.solver import symbolic_values as s
 
 @dataclass(frozen=True)
 class RegisterTerms:
-    """A register: whether it is empty, and its fields; ``fields`` is None for a collection, which is open."""
+    """A register: whether it is empty, and its fields; None for what the solver cannot say, as in a collection."""
 
     empty: Any
-    fields: tuple[s.Term, ...] | None
-
-    def key(self) -> tuple[object, ...]:
-        """Equal for contents that are the same."""
-        return self.empty.get_id(), *(term.key() for term in self.fields or ())
-
-
-def template(sort: s.ValueSort | None, name: str) -> s.Term:
-    """A term of a sort with variables of its own; without a sort, a value that is not known."""
-    if sort is None:
-        return s.UNKNOWN
-    if sort is s.ValueSort.NULL:
-        return s.NULL
-    return s.Term(z3.Bool(f"{name} is null"), z3.Int(name), sort)
+    fields: tuple[s.Term | None, ...]
 
 
 class SymbolicConditions:
@@ -49,18 +37,16 @@ class SymbolicConditions:
 
     def __init__(self, values: s.SymbolicValues) -> None:
         self.values = values
-        #: For each condition that is open the variables that stand for it, and the terms that it reads, so that these
-        #: keep their numbers.
-        self._left_open: dict[tuple[object, ...], tuple[c.Condition, Any, Any, object]] = {}
+        #: For each condition that is open, at an event and for some values of registers, whether it is true and false.
+        self._left_open: dict[tuple[c.Condition, object, tuple[object, ...]], tuple[Any, Any]] = {}
 
     # -- values --------------------------------------------------------------------------------------------------
 
-    def term(self, expression: Node, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> s.Term:
-        """The value of an expression; one that is not known has the sort of null, and is not null."""
-        try:
+    def term(self, expression: Node, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> s.Term | None:
+        """The value of an expression, None if the solver cannot say it."""
+        with suppress(s.OpenValueError):
             return self._term(expression, event, memory)
-        except s.OpenValueError:
-            return s.UNKNOWN
+        return None
 
     def _term(self, expression: Node, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]) -> s.Term:
         match expression:
@@ -70,23 +56,22 @@ class SymbolicConditions:
             case c.Literal(value):
                 return self.values.constant(value)
             case Stored(register, field):
-                if (fields := memory[register].fields) is not None and fields[field].known:
-                    return fields[field]
+                if (stored := memory[register].fields[field]) is not None:
+                    return stored
             case c.TruthValue(condition):
                 true, false = self.truth(condition, event, memory)
-                return s.Term(z3.And(z3.Not(true), z3.Not(false)), z3.If(true, 1, 0), s.ValueSort.TRUTH)
+                return s.Term(s.ValueSort.TRUTH, z3.And(z3.Not(true), z3.Not(false)), z3.If(true, 1, 0))
             case Measure(CountWindow()):
-                return s.Term(s.NO, event.position, s.ValueSort.INTEGER)
+                return s.Term(s.ValueSort.INTEGER, s.NO, event.position)
             case c.If(condition, then, otherwise):
                 true, _ = self.truth(condition, event, memory)
                 return s.chosen_term(true, self._term(then, event, memory), self._term(otherwise, event, memory))
             case Known(inner):
-                return s.Term(s.NO, z3.If(self._term(inner, event, memory).null, 0, 1), s.ValueSort.INTEGER)
+                return s.Term(s.ValueSort.INTEGER, s.NO, z3.If(self._term(inner, event, memory).null, 0, 1))
             case Word(inner, high):
                 return s.low_or_high(self._term(inner, event, memory), high)
             case Joined(high, low, False):
-                whole, rest = (self._term(part, event, memory) for part in (high, low))
-                return s.joined_words(whole, rest)
+                return s.joined_words(self._term(high, event, memory), self._term(low, event, memory))
             case c.Arithmetic(sign, left, right):
                 return self.values.computed(sign, self._term(left, event, memory), self._term(right, event, memory))
             case c.Negative(operand):
@@ -153,44 +138,39 @@ class SymbolicConditions:
         self, condition: c.Condition, event: s.SymbolicEvent, memory: Sequence[RegisterTerms]
     ) -> tuple[Any, Any]:
         """Any truth value, but the same for the same values."""
-        contents: list[object] = []
-        for leaf in leaves(condition):
-            if isinstance(leaf, Stored):
-                fields = memory[leaf.register].fields
-                known = fields is not None and fields[leaf.field].known
-                # What is not known may differ from time to time.
-                contents.append(fields[leaf.field].key() if known and fields is not None else object())
-        key = (condition, event.key(), *contents)
+        stored = [memory[leaf.register].fields[leaf.field] for leaf in leaves(condition) if isinstance(leaf, Stored)]
+        # What is not known may differ from time to time.
+        key = (condition, event, tuple(object() if term is None else term for term in stored))
         if key not in self._left_open:
             number = len(self._left_open)
             true, false = z3.Bool(f"open {number} is true"), z3.Bool(f"open {number} is false")
-            self._left_open[key] = condition, true, z3.And(false, z3.Not(true)), (event, memory)
-        _, true, false, _ = self._left_open[key]
-        return true, false
+            self._left_open[key] = true, z3.And(false, z3.Not(true))
+        return self._left_open[key]
 
     def doubts(self, formula: Any) -> list[str]:
         """The conditions left open that a formula of Z3 speaks of, for users."""
-        names = {str(v) for v in s.variables_of(formula)}
-        opened = [condition for condition, true, _, _ in self._left_open.values() if str(true) in names]
+        variables = set(s.variables_of(formula))
+        opened = (condition for (condition, _, _), (true, _) in self._left_open.items() if true in variables)
         return [show(condition) for condition in dict.fromkeys(opened)]
 
     # -- registers -----------------------------------------------------------------------------------------------
 
-    def written(self, keeps: Accumulation, former: RegisterTerms, row: Sequence[s.Term]) -> RegisterTerms:
+    def written(self, keeps: Accumulation, former: RegisterTerms, row: Sequence[s.Term | None]) -> RegisterTerms:
         """The register after a row is written to it; ``former`` is its content where the row adds to that."""
-        if former.fields is None:
+        if keeps is Accumulation.SET:
             return former
         if keeps is not Accumulation.VALUE:
             row = [self._added(keeps, former.empty, old, new) for old, new in zip(former.fields, row)]
-        return RegisterTerms(s.NO, tuple(term.simplified() for term in row))
+        return RegisterTerms(s.NO, tuple(None if term is None else term.simplified() for term in row))
 
-    def _added(self, keeps: Accumulation, empty: Any, former: s.Term, new: s.Term) -> s.Term:
-        try:
+    def _added(self, keeps: Accumulation, empty: Any, former: s.Term | None, new: s.Term | None) -> s.Term | None:
+        if former is None or new is None:
+            return None
+        with suppress(s.OpenValueError):
             if keeps is Accumulation.SAME:
                 same, _ = self.values.compared(Operator.EQ, former, new)
-                return s.chosen_term(empty, new, s.Term(z3.Not(same), former.number, former.sort))
+                return s.chosen_term(empty, new, replace(former, null=z3.Not(same), constant=None))
             better, _ = self.values.compared(Operator.LT if keeps is Accumulation.MIN else Operator.GT, new, former)
             chosen = s.chosen_term(better, new, former)
-            return s.chosen_term(empty, new, s.Term(z3.Or(former.null, new.null), chosen.number, chosen.sort))
-        except s.OpenValueError:
-            return s.UNKNOWN
+            return s.chosen_term(empty, new, replace(chosen, null=z3.Or(former.null, new.null)))
+        return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,7 +22,7 @@ from cerflow.automata.model.transducer import Accumulation, Transducer, Transiti
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value, moment_at
-from cerflow.base.graphs import gathered, reached
+from cerflow.base.graphs import gathered, reached_along
 from cerflow.language.formula import CountWindow
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import walk
@@ -31,7 +31,7 @@ from cerflow.logic.conditions.guards import InWindow, Measure, Shown
 from cerflow.theory.deciding.finite_memory import Labels
 from cerflow.theory.deciding.samples import floats, fresh_word, integers, place_of, strings_between
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
-from cerflow.theory.deciding.solver.symbolic_values import NULL, YES, SymbolicEvent, SymbolicValues, Term, ValueSort
+from cerflow.theory.deciding.solver.symbolic_values import NO, NULL, YES, SymbolicEvent, SymbolicValues, Term, ValueSort
 from cerflow.theory.deciding.witnesses import Budget, expressions_of
 
 #: Where the window of a whole complex event begins.
@@ -40,16 +40,14 @@ _FIRST: Any = Shown("the first event")
 
 @dataclass(frozen=True)
 class SymbolicConfiguration:
-    """A state, the contents of the registers, and where the complex event began if its window asks for that."""
+    """A state, the contents of the registers, and where the complex event began if its window asks for that.
+
+    Equal configurations are the same whatever the events are.
+    """
 
     state: int
     memory: tuple[RegisterTerms, ...]
     begun: Any = None
-
-    def key(self) -> tuple[object, ...]:
-        """Equal for configurations that are the same whatever the events are."""
-        begun = None if self.begun is None else self.begun.get_id()
-        return self.state, begun, *(content.key() for content in self.memory)
 
     @property
     def shape(self) -> tuple[int, bool]:
@@ -128,15 +126,15 @@ class Runs:
         self._leaving = transducer.leaving()
         self.live = transducer.live()
         self._needed = windows_needed(transducer)
-        before = gathered((t.target, t.source) for t in transducer.transitions if not t.labels)
+        backwards = ((t.target, t.source) for t in transducer.transitions if not t.labels)
         #: States from which every path to a match labels an event.
-        self._labelling = set(range(transducer.states)) - reached(transducer.final, lambda q: before.get(q, ())).keys()
+        self._labelling = set(range(transducer.states)) - reached_along(backwards, transducer.final).keys()
         nodes = (n for root in expressions_of(transducer) for n in walk(root))
         #: Whether it matters when an event comes.
         self.measures = isinstance(transducer.window, CountWindow) or any(isinstance(n, Measure) for n in nodes)
         #: The registers that nothing was written to.
         self.empty = tuple(
-            RegisterTerms(YES, None if r.keeps is Accumulation.SET else (NULL,) * r.fields)
+            RegisterTerms(YES, (None if r.keeps is Accumulation.SET else NULL,) * r.fields)
             for r in transducer.registers
         )
 
@@ -175,9 +173,8 @@ class Runs:
         state = configuration.state
         for register in self._needed[state]:
             window = self.transducer.registers[register].window
-            content = configuration.memory[register]
-            if isinstance(window, CountWindow) and content.fields is not None and content.fields[0].known:
-                begun = content.fields[0]
+            begun = configuration.memory[register].fields[0]
+            if isinstance(window, CountWindow) and begun is not None:
                 yield z3.And(z3.Not(begun.null), position - begun.number < window.events)
         window = self.transducer.window
         if isinstance(window, CountWindow) and configuration.begun is not None and state in self._labelling:
@@ -190,7 +187,7 @@ class Runs:
         after = list(memory)
         for write in t.writes:
             former = self.empty[write.register] if write.fresh else after[write.register]
-            row = [] if former.fields is None else [self.conditions.term(e, event, memory) for e in write.row]
+            row = [self.conditions.term(e, event, memory) for e in write.row]
             keeps = self.transducer.registers[write.register].keeps
             after[write.register] = self.conditions.written(keeps, former, row)
         return tuple(c if register in live else self.empty[register] for register, c in enumerate(after))
@@ -204,7 +201,7 @@ class _Reached:
     holds: Any
     incoming: list[tuple[_Reached, Labels, Any]] = field(default_factory=list)
 
-    def labels(self, model: Any) -> list[Labels]:
+    def labels(self, model: Any) -> tuple[Labels, ...]:
         """The labels of a run that a model allows."""
         found: list[Labels] = []
         current = self
@@ -216,51 +213,49 @@ class _Reached:
                 if z3.is_true(model.eval(z3.And(before.holds, guard), model_completion=True))
             )
             found.append(labels)
-        return found[::-1]
+        return tuple(reversed(found))
 
 
 def shortest_runs(runs: Runs, solver: Solver) -> Iterator[SymbolicWitness | None]:
     """Matches by their lengths, and None after each length; ends if there are no longer runs."""
-    layer = [_Reached(c, z3.BoolVal(True)) for c in runs.begin()]
-    # Terms keep their numbers as long as they are kept.
-    seen: dict[tuple[object, ...], list[_Reached]] = {r.configuration.key(): [r] for r in layer}
+    layer = [_Reached(c, YES) for c in runs.begin()]
+    #: The conditions under which each configuration was there before, at the same position if that matters.
+    seen: dict[object, list[Any]] = {(None, r.configuration): [r.holds] for r in layer}
     position = 0
     while layer:
         event = solver.event(position)
-        following: dict[tuple[object, ...], _Reached] = {}
+        position += 1
+        following: dict[SymbolicConfiguration, _Reached] = {}
         for earlier in layer:
             for labels, guard, target in runs.moves(earlier.configuration, event):
-                entry = following.setdefault(target.key(), _Reached(target, z3.BoolVal(False)))
+                entry = following.setdefault(target, _Reached(target, NO))
                 entry.holds = z3.simplify(z3.Or(entry.holds, z3.And(earlier.holds, guard)))
                 entry.incoming.append((earlier, labels, guard))
-        position += 1
         layer = []
-        for key, entry in following.items():
-            timed = runs.measures and entry.configuration.remembers
-            known = seen.setdefault((position, *key) if timed else key, [])
+        for target, entry in following.items():
+            timed = runs.measures and target.remembers
+            known = seen.setdefault((position if timed else None, target), [])
             # A run that was there before under weaker conditions has all that follows.
-            new = z3.simplify(z3.And(entry.holds, *(z3.Not(before.holds) for before in known)))
-            model = solver.model(new)
+            model = solver.model(z3.simplify(z3.And(entry.holds, *map(z3.Not, known))))
             if model is None:
                 continue
-            known.append(entry)
+            known.append(entry.holds)
             layer.append(entry)
-            if runs.detects(entry.configuration):
-                yield SymbolicWitness(tuple(entry.labels(model)), model, entry.holds, 0)
+            if runs.detects(target):
+                yield SymbolicWitness(entry.labels(model), model, entry.holds, 0)
         yield None
 
 
-#: The configurations of two transducers after the same labels, with their conditions.
-_Sides = tuple[dict[tuple[object, ...], tuple[SymbolicConfiguration, Any]], ...]
+#: The configurations of each of two transducers after the same labels, with their conditions.
+_Sides = tuple[dict[SymbolicConfiguration, Any], ...]
 
 
 def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterator[SymbolicWitness | None]:
     """Matches of one transducer that the other lacks, by their lengths, and None after each length."""
-    begin = tuple({c.key(): (c, z3.BoolVal(True)) for c in runs.begin()} for runs in both)
-    layer: list[tuple[tuple[Labels, ...], _Sides]] = [((), begin)]
-    # Terms keep their numbers as long as they are kept.
-    seen: dict[tuple[object, ...], _Sides] = {_key(begin): begin}
+    layer: list[tuple[tuple[Labels, ...], _Sides]] = [((), tuple(dict.fromkeys(r.begin(), YES) for r in both))]
+    seen: set[object] = set()
     measures = any(runs.measures for runs in both)
+    asked = (0,) if one_sided else (0, 1)
     position = 0
     while layer:
         event = solver.event(position)
@@ -269,39 +264,34 @@ def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterat
         for before, sides in layer:
             for given, after in _extended(both, sides, event):
                 labels = (*before, given)
-                timed = measures and any(c.remembers for side in after for c, _ in side.values())
-                key = (position, *_key(after)) if timed else _key(after)
+                timed = measures and any(configuration.remembers for side in after for configuration in side)
+                key = (position if timed else None, *(frozenset(side.items()) for side in after))
                 if key in seen:
                     continue
-                seen[key] = after
+                seen.add(key)
                 detects = [
-                    z3.Or(*(holds for c, holds in side.values() if runs.detects(c))) for runs, side in zip(both, after)
+                    z3.Or(*(holds for c, holds in side.items() if runs.detects(c))) for runs, side in zip(both, after)
                 ]
-                for side in (0,) if one_sided else (0, 1):
+                for side in asked:
                     only = z3.simplify(z3.And(detects[side], z3.Not(detects[1 - side])))
                     if not z3.is_false(only) and (model := solver.model(only)) is not None:
                         yield SymbolicWitness(labels, model, only, side)
-                exist = z3.Or(*(holds for side in after[: 1 if one_sided else 2] for _, holds in side.values()))
+                exist = z3.Or(*(holds for side in asked for holds in after[side].values()))
                 if z3.is_true(z3.simplify(exist)) or solver.model(exist) is not None:
                     following.append((labels, after))
         layer = following
         yield None
 
 
-def _key(sides: _Sides) -> tuple[object, ...]:
-    return tuple(frozenset((key, holds.get_id()) for key, (_, holds) in side.items()) for side in sides)
-
-
-def _extended(both: Sequence[Runs], sides: _Sides, event: SymbolicEvent) -> Iterable[tuple[Labels, _Sides]]:
+def _extended(both: Sequence[Runs], sides: _Sides, event: SymbolicEvent) -> list[tuple[Labels, _Sides]]:
     """What follows on an event, for each set of labels that it may get."""
     found: dict[Labels, _Sides] = {}
     for number, (runs, side) in enumerate(zip(both, sides)):
-        for configuration, holds in side.values():
+        for configuration, holds in side.items():
             for labels, guard, target in runs.moves(configuration, event):
-                own = found.setdefault(labels, tuple({} for _ in both))[number]
-                _, former = own.get(target.key(), (target, z3.BoolVal(False)))
-                own[target.key()] = target, z3.simplify(z3.Or(former, z3.And(holds, guard)))
-    return [(labels, found[labels]) for labels in sorted(found, key=sorted)]
+                own = found.setdefault(labels, ({}, {}))[number]
+                own[target] = z3.simplify(z3.Or(own.get(target, NO), z3.And(holds, guard)))
+    return sorted(found.items(), key=lambda item: sorted(item[0]))
 
 
 # -- events of a model: values that are only compared are replaced by plainer ones in the same order ------------------
@@ -321,15 +311,10 @@ def _plain_events(values: SymbolicValues, events: Sequence[SymbolicEvent], model
     """The events of a model, by column."""
     space, many = values.event_space, len(events) * len(values.columns())
     found: list[dict[str, Value]] = [{} for _ in events]
-    for sort in {term.sort for event in events for term in event.values.values()}:
-        numbers = {
-            (k, column): _number(term, model)
-            for k, event in enumerate(events)
-            for column, term in event.values.items()
-            if term.sort is sort
-        }
-        plain = _plain(values, sort, sorted({n for n in numbers.values() if n is not None}), many)
-        for (k, column), number in numbers.items():
+    terms = ((k, column, term) for k, event in enumerate(events) for column, term in event.values.items())
+    for sort, places in gathered((term.sort, (k, column, _number(term, model))) for k, column, term in terms).items():
+        plain = _plain(values, sort, sorted({number for _, _, number in places if number is not None}), many)
+        for k, column, number in places:
             found[k][column] = None if number is None else plain[number]
     read = set(map(space.column, space.kinds))
     for name in (c for c in (space.type, space.stream) if c is not None and c not in read):
@@ -354,18 +339,11 @@ def _number(term: Term, model: Any) -> int | float | None:
     return 0.0 + float(struct.unpack(">d", z3.simplify(z3.fpToIEEEBV(number)).as_long().to_bytes(8, "big"))[0])
 
 
-def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[int | float], many: int) -> dict[int | float, Value]:
+def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[Any], many: int) -> dict[Any, Value]:
     """For each number of a sort a value, in the same order, and the same beside the constants of the query."""
     numeric = [c for c in values.constants if isinstance(c, int | float) and not isinstance(c, bool)]
+    limited = values.computing or values.event_space.columns or any(isinstance(c, float) for c in numeric)
     match sort:
-        case ValueSort.FLOAT:
-            return {n: float(n) for n in used}
-        case ValueSort.TRUTH:
-            return {n: bool(n) for n in used}
-        case ValueSort.DURATION:
-            return {n: timedelta(microseconds=int(n)) for n in used}
-        case ValueSort.MOMENT:
-            return {n: moment_at(int(n)) for n in used}
         case ValueSort.TEXT:
             words: dict[int, Value] = {}
             place = 0
@@ -377,18 +355,26 @@ def _plain(values: SymbolicValues, sort: ValueSort, used: Sequence[int | float],
         case ValueSort.PLACE:
             found: dict[int, Value] = {place_of(f): f for f in floats(numeric, many)}
             return _respaced(used, found, {place_of(float(c)) for c in numeric})
-    limited = bool(values.event_space.columns) or any(isinstance(c, float) for c in numeric)
-    if values.computing or limited:
-        return {n: int(n) for n in used}
-    whole = integers(numeric, many, -LARGEST_INTEGER, LARGEST_INTEGER)
-    return _respaced(used, {i: i for i in whole}, {int(c) for c in numeric})
+        case ValueSort.INTEGER if not limited:
+            whole = integers(numeric, many, -LARGEST_INTEGER, LARGEST_INTEGER)
+            return _respaced(used, {i: i for i in whole}, {int(c) for c in numeric})
+    return {number: _READ[sort](number) for number in used}
 
 
-def _respaced(used: Sequence[int | float], candidates: dict[int, Value], fixed: set[int]) -> dict[int | float, Value]:
+#: How a number is read where it cannot be replaced.
+_READ: dict[ValueSort, Callable[[Any], Value]] = {
+    ValueSort.INTEGER: int,
+    ValueSort.FLOAT: float,
+    ValueSort.TRUTH: bool,
+    ValueSort.MOMENT: moment_at,
+    ValueSort.DURATION: lambda number: timedelta(microseconds=number),
+}
+
+
+def _respaced(used: Sequence[int], candidates: dict[int, Value], fixed: set[int]) -> dict[Any, Value]:
     """The candidates that lie between the same fixed numbers as the used ones, in order."""
-    found: dict[int | float, Value] = {n: candidates[int(n)] for n in used if n in fixed}
-    points = [-math.inf, *sorted(fixed), math.inf]
-    for low, high in pairwise(points):
+    found: dict[Any, Value] = {n: candidates[n] for n in used if n in fixed}
+    for low, high in pairwise([-math.inf, *sorted(fixed), math.inf]):
         inside = [n for n in used if low < n < high]
         between = sorted(place for place in candidates if low < place < high)
         # Below all of them, those beside the least one are the plainest.

@@ -11,7 +11,7 @@ import datetime
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Any
@@ -21,7 +21,7 @@ import z3
 
 from cerflow.base.events import Value, microseconds_since_epoch, parsed_moment
 from cerflow.base.graphs import reached
-from cerflow.base.operators import MIRRORED, RELATIONS, Operator
+from cerflow.base.operators import MIRRORED, NEGATED, RELATIONS, Operator
 from cerflow.base.schema import ValueKind
 from cerflow.language.condition import Arithmetic, Attribute, Literal, Negative
 from cerflow.language.lexicon import LARGEST_INTEGER
@@ -53,45 +53,36 @@ class ValueSort(StrEnum):
     TRUTH = "0 or 1"
 
 
+_FLOATS = (ValueSort.FLOAT, ValueSort.PLACE)
+
+
 @dataclass(frozen=True)
 class Term:
-    """A value: whether it is null (a formula of Z3), else a number. ``constant`` is the value of a literal."""
+    """A value: whether it is null (a formula of Z3), else a number. ``constant`` is the value of a literal.
 
+    Formulas of Z3 are equal if they are written alike, and so are terms.
+    """
+
+    sort: ValueSort
     null: Any
     number: Any
-    sort: ValueSort
-    constant: Value = None
-
-    @property
-    def known(self) -> bool:
-        """Whether it stands for a value that the solver can say."""
-        return self.sort is not ValueSort.NULL or not z3.is_false(self.null)
-
-    def key(self) -> tuple[int, int]:
-        """Equal for terms that are the same."""
-        return self.null.get_id(), self.number.get_id()
+    constant: Value = field(default=None, compare=False)
 
     def simplified(self) -> Term:
         """The same term, written shorter."""
-        return Term(z3.simplify(self.null), z3.simplify(self.number), self.sort, self.constant)
+        return replace(self, null=z3.simplify(self.null), number=z3.simplify(self.number))
 
 
-NULL = Term(YES, z3.IntVal(0), ValueSort.NULL)
-#: A value that the solver cannot say.
-UNKNOWN = Term(NO, z3.IntVal(0), ValueSort.NULL)
+NULL = Term(ValueSort.NULL, YES, z3.IntVal(0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SymbolicEvent:
     """An event at a position: a term for each column, and what always holds of these."""
 
     position: Any
     values: Mapping[str, Term]
     domain: Any
-
-    def key(self) -> tuple[object, ...]:
-        """Equal for the same event."""
-        return self.position.get_id(), *(term.key() for term in self.values.values())
 
 
 class OpenValueError(Exception):
@@ -146,7 +137,7 @@ class SymbolicValues:
                     domain.append(number <= high)
                 if kind is ValueKind.TIMESTAMP and (unit := moment_unit(arrow)) > 1:
                     number *= unit
-            values[column] = Term(null, number, sort)
+            values[column] = Term(sort, null, number)
         return SymbolicEvent(position, values, z3.And(*domain) if domain else YES)
 
     def columns(self) -> dict[str, ValueKind]:
@@ -178,37 +169,37 @@ class SymbolicValues:
             case None:
                 return NULL
             case bool():
-                return Term(NO, z3.IntVal(int(value)), ValueSort.TRUTH, value)
+                return Term(ValueSort.TRUTH, NO, z3.IntVal(int(value)), value)
             case int():
-                return Term(NO, z3.IntVal(value), ValueSort.INTEGER, value)
+                return Term(ValueSort.INTEGER, NO, z3.IntVal(value), value)
+            case float() if self.floating:
+                return Term(ValueSort.FLOAT, NO, z3.FPVal(value, _FLOAT), value)
             case float():
-                number = z3.FPVal(value, _FLOAT) if self.floating else z3.IntVal(place_of(value))
-                return Term(NO, number, self._domain(ValueKind.FLOAT, None)[0], float(value))
+                return Term(ValueSort.PLACE, NO, z3.IntVal(place_of(value)), value)
             case str():
-                return Term(NO, z3.IntVal(self.text_places[value]), ValueSort.TEXT, value)
+                return Term(ValueSort.TEXT, NO, z3.IntVal(self.text_places[value]), value)
             case datetime.timedelta():
-                return Term(NO, z3.IntVal(value // datetime.timedelta(microseconds=1)), ValueSort.DURATION, value)
+                return Term(ValueSort.DURATION, NO, z3.IntVal(value // datetime.timedelta(microseconds=1)), value)
         raise OpenValueError
 
-    def alike(self, left: Term, right: Term) -> tuple[Term, Term]:
+    def _alike(self, left: Term, right: Term) -> tuple[Term, Term]:
         """Two terms with numbers of one sort."""
+        left, right = self._read_beside(left, right.sort), self._read_beside(right, left.sort)
         if left.sort is right.sort or ValueSort.NULL in (left.sort, right.sort):
             return left, right
-        for one, other in ((left, right), (right, left)):
-            if one.constant is None or isinstance(one.constant, bool):
-                continue
-            new: Term | None = None
-            if isinstance(one.constant, int) and other.sort in (ValueSort.FLOAT, ValueSort.PLACE):
-                new = self.constant(float(one.constant))
-            elif isinstance(one.constant, str) and other.sort is ValueSort.MOMENT:
-                new = Term(NO, z3.IntVal(microseconds_since_epoch(parsed_moment(one.constant))), ValueSort.MOMENT)
-            if new is not None:
-                return (new, other) if one is left else (other, new)
         raise OpenValueError
+
+    def _read_beside(self, term: Term, other: ValueSort) -> Term:
+        """A literal as it reads beside a value of another sort; other terms as they are."""
+        if term.sort is ValueSort.INTEGER and isinstance(term.constant, int) and other in _FLOATS:
+            return self.constant(float(term.constant))
+        if isinstance(term.constant, str) and other is ValueSort.MOMENT:
+            return Term(ValueSort.MOMENT, NO, z3.IntVal(microseconds_since_epoch(parsed_moment(term.constant))))
+        return term
 
     def computed(self, sign: str, left: Term, right: Term) -> Term:
         """The value of ``left sign right``."""
-        left, right = self.alike(left, right)
+        left, right = self._alike(left, right)
         null = z3.Or(left.null, right.null)
         if ValueSort.NULL in (left.sort, right.sort):
             return NULL
@@ -219,7 +210,7 @@ class SymbolicValues:
             missing = z3.fpIsNaN(number)
             if sign == "/":
                 missing = z3.Or(missing, z3.fpIsZero(right.number))
-            return Term(z3.Or(null, missing), number, ValueSort.FLOAT)
+            return Term(ValueSort.FLOAT, z3.Or(null, missing), number)
         if left.sort is not ValueSort.INTEGER or sign not in ("+", "-", "*"):
             raise OpenValueError
         if sign == "*" and left.constant is None and right.constant is None:
@@ -228,14 +219,12 @@ class SymbolicValues:
 
     def compared(self, relation: Operator, left: Term, right: Term) -> tuple[Any, Any]:
         """Whether two terms compare so, and whether they do not; raises where that cannot be said."""
-        null = z3.Or(left.null, right.null)
         if ValueSort.NULL in (left.sort, right.sort):
-            if not left.known or not right.known:
-                raise OpenValueError
             return NO, NO
+        null = z3.Or(left.null, right.null)
         holds = self._thresholds(relation, left, right)
         if holds is None:
-            left, right = self.alike(left, right)
+            left, right = self._alike(left, right)
             # Zeros of both signs are equal; for Z3 == is being the same.
             floats = {Operator.EQ: z3.fpEQ, Operator.NE: z3.fpNEQ} if left.sort is ValueSort.FLOAT else {}
             holds = floats.get(relation, RELATIONS[relation])(left.number, right.number)
@@ -251,55 +240,44 @@ class SymbolicValues:
             first_integer(-LARGEST_INTEGER, LARGEST_INTEGER, right.constant, strict) for strict in (False, True)
         )
         at_least, greater = left.number >= least, left.number >= beyond
-        holds = {
-            Operator.GE: at_least,
-            Operator.GT: greater,
-            Operator.LT: z3.Not(at_least),
-            Operator.LE: z3.Not(greater),
-            Operator.EQ: z3.And(at_least, z3.Not(greater)),
-            Operator.NE: z3.Or(z3.Not(at_least), greater),
-        }
-        return holds[relation]
+        holds = {Operator.GE: at_least, Operator.GT: greater, Operator.EQ: z3.And(at_least, z3.Not(greater))}
+        return holds[relation] if relation in holds else z3.Not(holds[NEGATED[relation]])
 
 
 def chosen_term(condition: Any, then: Term, otherwise: Term) -> Term:
     """One of two terms, as a condition holds or not."""
-    if not then.known or not otherwise.known:
-        raise OpenValueError
     if then.sort is ValueSort.NULL:
-        return Term(z3.Or(condition, otherwise.null), otherwise.number, otherwise.sort)
+        return replace(otherwise, null=z3.Or(condition, otherwise.null), constant=None)
     if otherwise.sort is ValueSort.NULL:
-        return Term(z3.Or(z3.Not(condition), then.null), then.number, then.sort)
+        return replace(then, null=z3.Or(z3.Not(condition), then.null), constant=None)
     if then.sort is not otherwise.sort:
         raise OpenValueError
     null = z3.If(condition, then.null, otherwise.null)
-    return Term(null, z3.If(condition, then.number, otherwise.number), then.sort)
+    return Term(then.sort, null, z3.If(condition, then.number, otherwise.number))
 
 
 def _within_64_bits(null: Any, number: Any) -> Term:
     beyond = z3.Or(number > LARGEST_INTEGER, number < -LARGEST_INTEGER)
-    return Term(z3.Or(null, beyond), number, ValueSort.INTEGER)
+    return Term(ValueSort.INTEGER, z3.Or(null, beyond), number)
 
 
 def absolute(term: Term) -> Term:
     """The absolute value."""
     if term.sort is ValueSort.FLOAT:
-        return Term(term.null, z3.fpAbs(term.number), ValueSort.FLOAT)
-    if term.sort is not ValueSort.INTEGER:
-        raise OpenValueError
-    return Term(term.null, z3.If(term.number < 0, -term.number, term.number), ValueSort.INTEGER)
+        return Term(term.sort, term.null, z3.fpAbs(term.number))
+    if term.sort is ValueSort.INTEGER:
+        return Term(term.sort, term.null, z3.If(term.number < 0, -term.number, term.number))
+    raise OpenValueError
 
 
 def low_or_high(term: Term, high: bool) -> Term:
     """See `cerflow.logic.conditions.register_values.Word`."""
     if term.sort is ValueSort.FLOAT:
         zero = z3.FPVal(0.0, _FLOAT)
-        return Term(NO, zero if high else z3.If(term.null, zero, term.number), ValueSort.FLOAT)
-    if term.sort is not ValueSort.INTEGER:
-        raise OpenValueError
-    size = z3.If(term.number < 0, -term.number, term.number)
+        return Term(ValueSort.FLOAT, NO, zero if high else z3.If(term.null, zero, term.number))
+    size = absolute(term).number
     part = size / WORD if high else size % WORD
-    return Term(NO, z3.If(term.null, 0, z3.If(term.number < 0, -part, part)), ValueSort.INTEGER)
+    return Term(ValueSort.INTEGER, NO, z3.If(term.null, 0, z3.If(term.number < 0, -part, part)))
 
 
 def joined_words(high: Term, low: Term) -> Term:

@@ -10,6 +10,7 @@ Spacer may give up.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from threading import RLock
@@ -22,13 +23,16 @@ from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.graphs import reached
 from cerflow.theory.deciding.solver import symbolic_runs as s
-from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions, template
-from cerflow.theory.deciding.solver.symbolic_values import SymbolicEvent, SymbolicValues, ValueSort, variables_of
+from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
+from cerflow.theory.deciding.solver.symbolic_values import (
+    NULL,
+    SymbolicEvent,
+    SymbolicValues,
+    Term,
+    ValueSort,
+    variables_of,
+)
 from cerflow.theory.deciding.witnesses import Answer, Budget, EventSpace, Replay, expressions_of, witness_of
-
-#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
-_Shape = tuple[int, bool]
-_Shapes = tuple[_Shape, _Shape | None]
 
 
 class _Templates:
@@ -37,8 +41,12 @@ class _Templates:
     def __init__(self, runs: s.Runs, name: str, event: SymbolicEvent) -> None:
         self.runs = runs
         self._name = name
-        #: The sort of each field of each register: none yet, or None if it holds values that are not known.
-        self._sorts: dict[tuple[int, int], ValueSort | None] = {}
+        #: The sort of each field of each register: null if nothing is written, None if not all its values are known.
+        self._sorts: dict[tuple[int, int], ValueSort | None] = {
+            (number, k): ValueSort.NULL
+            for number, register in enumerate(runs.transducer.registers)
+            for k in range(register.fields)
+        }
         while self._learn(event):
             pass
 
@@ -48,26 +56,56 @@ class _Templates:
         for state in range(self.runs.transducer.states):
             for _, _, after in self.runs.moves(self.configuration(state, False), event):
                 for number, content in enumerate(after.memory):
-                    for k, term in enumerate(content.fields or ()):
-                        sort = term.sort if term.known else None
-                        former = self._sorts.get((number, k), ValueSort.NULL)
-                        if sort is not former and sort is not ValueSort.NULL and former is not None:
-                            self._sorts[number, k] = sort if former is ValueSort.NULL else None
+                    for k, term in enumerate(content.fields):
+                        sort = None if term is None else term.sort
+                        former = self._sorts[number, k]
+                        if former is ValueSort.NULL:
+                            self._sorts[number, k] = sort
+                        elif sort not in (former, ValueSort.NULL):
+                            self._sorts[number, k] = None
         return self._sorts != before
 
     def configuration(self, state: int, begun: bool) -> s.SymbolicConfiguration:
         """A state with any contents of the registers that matter there."""
-        memory: list[RegisterTerms] = []
-        for number, register in enumerate(self.runs.transducer.registers):
-            if number not in self.runs.live[state] or register.keeps is Accumulation.SET:
-                memory.append(self.runs.empty[number])
-                continue
-            name = f"{self._name}{number}"
-            fields = (
-                template(self._sorts.get((number, k), ValueSort.NULL), f"{name}.{k}") for k in range(register.fields)
-            )
-            memory.append(RegisterTerms(z3.Bool(f"{name} is empty"), tuple(fields)))
+        memory = list(self.runs.empty)
+        for number in self.runs.live[state]:
+            register = self.runs.transducer.registers[number]
+            if register.keeps is not Accumulation.SET:
+                fields = tuple(self._field(number, k) for k in range(register.fields))
+                memory[number] = RegisterTerms(z3.Bool(f"{self._name}{number} is empty"), fields)
         return s.SymbolicConfiguration(state, tuple(memory), z3.Int(f"{self._name} begun") if begun else None)
+
+    def _field(self, number: int, k: int) -> Term | None:
+        sort, name = self._sorts[number, k], f"{self._name}{number}.{k}"
+        if sort is None or sort is ValueSort.NULL:
+            return None if sort is None else NULL
+        return Term(sort, z3.Bool(f"{name} is null"), z3.Int(name))
+
+    def arguments(self, configuration: s.SymbolicConfiguration) -> list[Any]:
+        """Where the complex event began, and what is known of the registers that matter in a state."""
+        found = [] if configuration.begun is None else [configuration.begun]
+        for number in sorted(self.runs.live[configuration.state]):
+            content = configuration.memory[number]
+            found.append(content.empty)
+            for k, term in enumerate(content.fields):
+                if term is not None and self._sorts[number, k] is not None:
+                    found += [term.null, term.number]
+        return found
+
+    def one_run(self, event: SymbolicEvent) -> bool:
+        """Whether no two transitions with the same labels can be taken at once."""
+        if len(self.runs.transducer.initial) != 1:
+            return False
+        for state, begun in product(range(self.runs.transducer.states), (False, True)):
+            moves = self.runs.moves(self.configuration(state, begun), event)
+            for (labels, guard, one), (others, condition, other) in combinations(moves, 2):
+                if labels != others or one == other:
+                    continue
+                solver = z3.Solver()
+                solver.set("rlimit", limits.SOLVER_RESOURCES)
+                if solver.check(event.domain, guard, condition) != z3.unsat:
+                    return False
+        return True
 
 
 class _Clauses:
@@ -76,10 +114,10 @@ class _Clauses:
     def __init__(self) -> None:
         self._engine = z3.Fixedpoint()
         self._engine.set(engine="spacer", rlimit=limits.PROOF_RESOURCES)
-        self._relations: dict[tuple[object, ...], Any] = {}
-        self.goal = self.relation(("goal",), [])
+        self._relations: dict[object, Any] = {}
+        self.goal = self.relation("goal", [])
 
-    def relation(self, key: tuple[object, ...], arguments: Sequence[Any]) -> Any:
+    def relation(self, key: object, arguments: Sequence[Any]) -> Any:
         """A relation of its own for every key, applied to arguments."""
         # Without any argument it would be taken for a variable.
         arguments = arguments or [z3.IntVal(0)]
@@ -103,21 +141,8 @@ class _Clauses:
             return False
 
 
-def _one_run(templates: _Templates, event: SymbolicEvent) -> bool:
-    """Whether no two transitions with the same labels can be taken at once."""
-    runs = templates.runs
-    if len(runs.transducer.initial) != 1:
-        return False
-    for state, begun in product(range(runs.transducer.states), (False, True)):
-        moves = list(runs.moves(templates.configuration(state, begun), event))
-        for (labels, guard, one), (others, condition, other) in combinations(moves, 2):
-            if labels != others or one.key() == other.key():
-                continue
-            solver = z3.Solver()
-            solver.set("rlimit", limits.SOLVER_RESOURCES)
-            if solver.check(event.domain, guard, condition) != z3.unsat:
-                return False
-    return True
+#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
+_Shapes = tuple[tuple[int, bool], tuple[int, bool] | None]
 
 
 def _proved(both: Sequence[s.Runs]) -> bool:
@@ -125,31 +150,30 @@ def _proved(both: Sequence[s.Runs]) -> bool:
 
     That is proved only of a second that has one run at most for the same labels.
     """
-    first = both[0]
-    values = first.conditions.values
+    values = both[0].conditions.values
     if values.floating:
         return False
     event = values.event(z3.Int("position"), "any")
-    templates = [_Templates(runs, name, event) for runs, name in zip(both, ("own ", "other "))]
-    if not all(_one_run(second, event) for second in templates[1:]):
+    first, *rest = (_Templates(runs, name, event) for runs, name in zip(both, ("own ", "other ")))
+    if not all(second.one_run(event) for second in rest):
         return False
     clauses = _Clauses()
     timed = any(runs.measures for runs in both)
 
     def relation(one: s.SymbolicConfiguration, other: s.SymbolicConfiguration | None, position: Any) -> Any:
-        arguments = [*([position] if timed else []), *_arguments(first, one)]
+        arguments = [*([position] if timed else []), *first.arguments(one)]
         if other is not None:
-            arguments += _arguments(both[1], other)
+            arguments += rest[0].arguments(other)
         return clauses.relation(_shapes(one, other), arguments)
 
     def following(shapes: _Shapes) -> Iterator[_Shapes]:
-        one = templates[0].configuration(*shapes[0])
-        other = None if shapes[1] is None else templates[1].configuration(*shapes[1])
+        one = first.configuration(*shapes[0])
+        other = None if shapes[1] is None else rest[0].configuration(*shapes[1])
         before = relation(one, other, event.position)
-        if first.detects(one) and (other is None or not both[1].detects(other)):
+        if first.runs.detects(one) and (other is None or not rest[0].runs.detects(other)):
             clauses.add(clauses.goal, before)
-        replies = [] if other is None else list(both[1].moves(other, event))
-        for labels, guard, after in first.moves(one, event):
+        replies = [] if other is None else list(rest[0].runs.moves(other, event))
+        for labels, guard, after in first.runs.moves(one, event):
             answers: list[tuple[Any, s.SymbolicConfiguration | None]] = [
                 (condition, target) for own, condition, target in replies if own == labels
             ]
@@ -158,7 +182,7 @@ def _proved(both: Sequence[s.Runs]) -> bool:
                 clauses.add(relation(after, target, event.position + 1), before, event.domain, guard, condition)
                 yield _shapes(after, target)
 
-    begin = list(product(first.begin(), both[1].begin() if len(both) > 1 else [None]))
+    begin = list(product(both[0].begin(), both[1].begin() if rest else [None]))
     for one, other in begin:
         clauses.add(relation(one, other, z3.IntVal(0)), z3.BoolVal(True))
     reached([_shapes(one, other) for one, other in begin], following)
@@ -167,17 +191,6 @@ def _proved(both: Sequence[s.Runs]) -> bool:
 
 def _shapes(one: s.SymbolicConfiguration, other: s.SymbolicConfiguration | None) -> _Shapes:
     return one.shape, None if other is None else other.shape
-
-
-def _arguments(runs: s.Runs, configuration: s.SymbolicConfiguration) -> list[Any]:
-    """The contents of the registers that matter in a state, and where the complex event began."""
-    found = [] if configuration.begun is None else [configuration.begun]
-    for number in sorted(runs.live[configuration.state]):
-        content = configuration.memory[number]
-        found.append(content.empty)
-        for term in content.fields or ():
-            found += [term.null, term.number]
-    return found
 
 
 #: Terms of Z3 belong to one thread at a time.
@@ -197,13 +210,11 @@ def decided_with_registers(
     """
     if len(transducers) == 2 and transducers[0] == transducers[1]:
         return Answer(False)
-    # A shortest witness of all event spaces; there is none if there is none in any of them.
     with _LOCK:
         answers = [_answer(transducers, one_sided, event_space, replay, budget) for event_space in event_spaces]
-    found = [a for a in answers if a.witness is not None]
-    if found:
-        return min(found, key=lambda a: a.witness.detected_at if a.witness is not None else 0)
-    return next((a for a in answers if a.exists is None), Answer(False))
+    # A shortest witness of all event spaces; there is none if there is none in any of them.
+    answers.sort(key=lambda answer: math.inf if answer.witness is None else answer.witness.detected_at)
+    return next(answer for exists in (True, None, False) for answer in answers if answer.exists is exists)
 
 
 def _answer(
@@ -239,8 +250,9 @@ def _answer(
         if not tried and proved():
             return Answer(False)
         if not doubts:
-            said = f"no stream of up to {length} events proves it, and for longer ones nothing is proved"
-            return Answer(None, reason=said)
+            return Answer(
+                None, reason=f"no stream of up to {length} events proves it, and for longer ones nothing is proved"
+            )
     if doubts:
         return Answer(None, reason=f"it is not known which events satisfy {', '.join(doubts)}")
     if refuted:
