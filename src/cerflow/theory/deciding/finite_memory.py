@@ -18,8 +18,8 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value
 from cerflow.base.graphs import reached
 from cerflow.language import condition as c
-from cerflow.language.formula import CountWindow, Window
-from cerflow.language.node import N, Node, fold, transform, walk, with_children
+from cerflow.language.formula import CountWindow
+from cerflow.language.node import N, Node, fold, transform, walk, walk_into, with_children
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, normal, not_true
 from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
@@ -27,8 +27,8 @@ from cerflow.theory.deciding.minterms import EventMinterms
 from cerflow.theory.deciding.witnesses import Budget, event_spaces_of, expressions_of
 
 Labels = frozenset[str]
-#: A state, what the registers hold (starts of windows as how many events ago, less than zero), and how many events ago
-#: the complex event began, where the window of the whole asks for it.
+#: A state, what the registers hold, and how many events ago the complex event began, where the window of the whole asks
+#: for it.
 Configuration = tuple[int, Memory, int | None]
 #: A condition on the event, its labels, and the next configuration.
 Move = tuple[c.Condition, Labels, Configuration]
@@ -41,6 +41,10 @@ class UnboundedMemoryError(UnsupportedQueryError):
     """Registers may hold infinitely many values."""
 
 
+class _EventsAgo(int):
+    """Where a window of events began: how many events ago, less than zero."""
+
+
 class FiniteMemory:
     """A transducer, determinised as far as it is asked for.
 
@@ -48,15 +52,15 @@ class FiniteMemory:
     """
 
     def __init__(self, transducer: Transducer, budget: Budget) -> None:
-        _refuse(transducer)
+        windows = _windows_of_events(transducer)
+        _refuse_unbounded(transducer)
         self.transducer = transducer
         self._budget = budget
         self._leaving = transducer.leaving()
         self._live = transducer.live()
-        self._measures = _measures(transducer)
         self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
         #: Starts that are longer ago are all alike.
-        self._oldest = max((w.events for w in _windows(transducer) if isinstance(w, CountWindow)), default=0)
+        self._oldest = max((window.events for window in windows), default=0)
         empty: Memory = (None,) * len(transducer.registers)
         self.initial: Subset = frozenset((state, empty, None) for state in transducer.initial)
         #: The transitions that may be taken in a configuration, each once for every combination of the truth values
@@ -91,23 +95,19 @@ class FiniteMemory:
 
     def _moves(self, configuration: Configuration) -> tuple[Move, ...]:
         state, memory, begun = configuration
-        aged = tuple(map(self._older, range(len(memory)), memory))
+        aged = tuple(map(self._older, memory))
         if begun is not None:
             begun = min(begun + 1, self._oldest)
         return tuple(dict.fromkeys(move for t in self._leaving[state] for move in self._taken(t, aged, begun)))
 
-    def _older(self, register: int, content: Content) -> Content:
+    def _older(self, content: Content) -> Content:
         """The content of a register one event later."""
-        measures = self._measures[register]
-        if content is None or not measures:
-            return content
+        if isinstance(content, frozenset):
+            return frozenset(map(self._older_row, content))
+        return None if content is None else self._older_row(content)
 
-        def older(row: _Row) -> _Row:
-            return tuple(
-                max(v - 1, -self._oldest) if k in measures and isinstance(v, int) else v for k, v in enumerate(row)
-            )
-
-        return frozenset(map(older, content)) if isinstance(content, frozenset) else older(content)
+    def _older_row(self, row: _Row) -> _Row:
+        return tuple(_EventsAgo(max(v - 1, -self._oldest)) if isinstance(v, _EventsAgo) else v for v in row)
 
     def _taken(self, t: Transition, memory: Memory, begun: int | None) -> Iterator[Move]:
         if t.labels and self._window is not None:
@@ -128,12 +128,11 @@ class FiniteMemory:
     def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[c.Condition], Memory]]:
         """The memory after a transition, for all outcomes of the conditions whose truth values are stored."""
         rows = [list(self._rows(write, memory)) for write in t.writes]
-        open_ = dict.fromkeys(
-            one for choice in rows for row, where in choice for part in (*row, *where) for one in _open(part)
-        )
-        self._budget.spend(3 ** len(open_))
-        for outcome in product((True, False, None), repeat=len(open_)):
-            truths = dict(zip(open_, outcome))
+        parts = (part for choice in rows for row, where in choice for part in (*row, *where))
+        undecided = dict.fromkeys(one for part in parts for one in _undecided(part))
+        self._budget.spend(3 ** len(undecided))
+        for outcome in product((True, False, None), repeat=len(undecided)):
+            truths = dict(zip(undecided, outcome))
             after = list(memory)
             for write, choice in zip(t.writes, rows):
                 keeps = self.transducer.registers[write.register].keeps
@@ -202,23 +201,21 @@ def _read(part: N, rows: dict[int, _Row | None]) -> N:
             case NoRow():
                 return FALSE
             case Measure():
-                return c.Literal(0)
+                return c.Literal(_EventsAgo(0))
             case InWindow(c.Literal(None), CountWindow()):
                 return UNKNOWN
-            case InWindow(c.Literal(int(start)), CountWindow(events)):
+            case InWindow(c.Literal(_EventsAgo() as start), CountWindow(events)):
                 return c.Constant(-start < events)
         return current
 
     return transform(part, known)
 
 
-def _open(part: Node) -> list[c.Condition]:
+def _undecided(part: Node) -> Iterator[c.Condition]:
     """The conditions on the event that decide a value written, or whether it is."""
-
-    def visit(current: Node, below: Sequence[list[c.Condition]]) -> list[c.Condition]:
-        return [current] if isinstance(current, c.Condition) else [one for found in below for one in found]
-
-    return [] if isinstance(part, c.Constant) else fold(part, visit)
+    if not isinstance(part, c.Constant):
+        found = walk_into(part, lambda current: not isinstance(current, c.Condition))
+        yield from (current for current in found if isinstance(current, c.Condition))
 
 
 def _comes_out(condition: c.Condition, truth: bool | None) -> c.Condition:
@@ -247,32 +244,26 @@ def _value(expression: c.Expression, truths: dict[c.Condition, bool | None]) -> 
 # -- what registers hold ------------------------------------------------------------------------------------------
 
 
-def _measures(transducer: Transducer) -> list[set[int]]:
-    """For each register the fields with starts of windows."""
-    fields = [(w.register, k, e) for t in transducer.transitions for w in t.writes for k, e in enumerate(w.row)]
-    copies = [((e.register, e.field), (register, k)) for register, k, e in fields if isinstance(e, Stored)]
-    begin = [(register, k) for register, k, e in fields if isinstance(e, Measure)]
-    starts = reached(begin, lambda field: [copy for copied, copy in copies if copied == field])
-    return [{k for own, k in starts if own == register} for register in range(len(transducer.registers))]
-
-
-def _windows(transducer: Transducer) -> list[Window]:
+def _windows_of_events(transducer: Transducer) -> list[CountWindow]:
+    """The windows of a transducer; raises `UnboundedMemoryError` for one that is not of events."""
     asked = [n.window for tree in expressions_of(transducer) for n in walk(tree) if isinstance(n, InWindow)]
-    return asked if transducer.window is None else [transducer.window, *asked]
-
-
-#: Expressions that may be stored besides truth values and measures: they have finitely many values.
-_FINITE = (Stored, c.Literal, c.If, c.Comparison, c.And, c.Or, c.Not, Satisfied, c.Constant, c.IsNull)
-
-
-def _refuse(transducer: Transducer) -> None:
-    for window in _windows(transducer):
+    found: list[CountWindow] = []
+    for window in asked if transducer.window is None else [transducer.window, *asked]:
         if not isinstance(window, CountWindow):
             raise UnboundedMemoryError(
                 f"a formula with the window {show(window)} cannot be compared with another one",
                 span=window.span,
                 hint="Only windows of events can: WITHIN n EVENTS.",
             )
+        found.append(window)
+    return found
+
+
+#: Expressions that may be stored besides truth values and measures: they have finitely many values.
+_FINITE = (Stored, c.Literal, c.If, c.Comparison, c.And, c.Or, c.Not, Satisfied, c.Constant, c.IsNull)
+
+
+def _refuse_unbounded(transducer: Transducer) -> None:
     for write in (write for t in transducer.transitions for write in t.writes):
         if not all(fold(e, _is_finite) for e in write.row):
             raise UnboundedMemoryError(

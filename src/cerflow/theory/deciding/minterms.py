@@ -18,7 +18,7 @@ from datetime import timedelta
 from decimal import Decimal
 from functools import cache
 from itertools import combinations, product
-from typing import NamedTuple, TypeGuard
+from typing import TypeGuard
 
 import pyarrow as pa
 
@@ -64,12 +64,9 @@ class EventMinterm:
     assumed: tuple[c.Condition, ...] = ()
 
 
-class _Assignment(NamedTuple):
-    """Truth values that conditions have together, with values of an event that has them, unless it is ``assumed``."""
-
-    truths: Mapping[c.Condition, bool | None]
-    values: _Values
-    assumed: tuple[c.Condition, ...] = ()
+#: Truth values that conditions have together, values of an event that has them, and the conditions that leave it open
+#: whether there is one.
+_Assignment = tuple[Mapping[c.Condition, bool | None], _Values, _Conditions]
 
 
 class EventMinterms:
@@ -89,29 +86,28 @@ class EventMinterms:
         others = {space.type: samples.fresh_word(self._mentioned), **({space.stream: "other"} if space.stream else {})}
         found: dict[frozenset[c.Condition], EventMinterm] = {}
         begin = tuple(map(normal, tests))
-        seen: tuple[set[_Conditions], set[_Conditions]] = ({begin}, set())
-        certain: list[tuple[_Conditions, _Values, _Conditions]] = [(begin, {}, ())]
-        assumed: list[tuple[_Conditions, _Values, _Conditions]] = []
-        # Certain assignments come first, so that no minterm is taken for a mere assumption.
-        while certain or assumed:
-            current, values, doubts = (certain or assumed).pop()
-            open_ = [one for one in current if not isinstance(one, c.Constant)]
-            if not open_:
+        #: The tests as far as they are decided, and whether there certainly is such an event.
+        seen = {begin: True}
+        pending: list[tuple[_Conditions, _Values, _Conditions]] = [(begin, {}, ())]
+        while pending:
+            current, values, doubts = pending.pop()
+            undecided = [one for one in current if not isinstance(one, c.Constant)]
+            if not undecided:
                 holds = frozenset(test for test, truth in zip(tests, current) if truth == TRUE)
                 complete = {**others, **values}
-                found.setdefault(holds, EventMinterm(holds, str(complete[space.type]), complete, doubts))
+                if holds not in found or (found[holds].assumed and not doubts):
+                    found[holds] = EventMinterm(holds, str(complete[space.type]), complete, doubts)
                 continue
             # A test is settled in time proportional to its conditions.
-            work = len(current) + sum(len(atomic_conditions(test)) for test in open_)
+            work = len(current) + sum(len(atomic_conditions(test)) for test in undecided)
             self._budget.spend(work)
-            for assignment in reversed(self._assigned(self._next(open_))):
+            for truths, example, assumed in reversed(self._assigned(self._next(undecided))):
                 self._budget.spend(work)
-                after = tuple(settled(one, assignment.truths) for one in current)
-                more = tuple(dict.fromkeys((*doubts, *assignment.assumed)))
-                if after in seen[0] or (more and after in seen[1]):
-                    continue
-                seen[bool(more)].add(after)
-                (assumed if more else certain).append((after, {**values, **assignment.values}, more))
+                after = tuple(settled(one, truths) for one in current)
+                more = tuple(dict.fromkeys((*doubts, *assumed)))
+                if after not in seen or (not more and not seen[after]):
+                    seen[after] = not more
+                    pending.append((after, {**values, **example}, more))
         return tuple(sorted(found.values(), key=lambda minterm: len(minterm.assumed)))
 
     def _next(self, open_: Sequence[c.Condition]) -> tuple[c.Condition, ...]:
@@ -193,8 +189,8 @@ class EventMinterms:
                     assumed.setdefault(vector, example)
         doubts = tuple(one for one in conditions if one not in certain)
         return [
-            *(_Assignment(dict(zip(conditions, vector)), values) for vector, values in found.items()),
-            *(_Assignment(dict(zip(conditions, vector)), values, doubts) for vector, values in assumed.items()),
+            *((dict(zip(conditions, vector)), values, ()) for vector, values in found.items()),
+            *((dict(zip(conditions, vector)), values, doubts) for vector, values in assumed.items()),
         ]
 
     def _has_odd_orders(self, columns: Sequence[str], conditions: Sequence[c.Condition]) -> bool:
@@ -224,6 +220,7 @@ class EventMinterms:
         kind = ValueKind.STRING if named else event_space.kinds[column]
         arrow = event_space.columns.get(column)
         constants = _constants(conditions)
+        numbers = [*_numbers(constants), *_combined(conditions)]
         complete = True
         values: list[Value]
         match kind:
@@ -236,15 +233,14 @@ class EventMinterms:
                 texts = [one for one in constants if isinstance(one, str) and is_moment(one)]
                 values = list(samples.candidate_moments(texts, many, samples.moment_unit(arrow)))
             case ValueKind.DURATION:
-                unit = samples.moment_unit(arrow)
-                sizes = [one // timedelta(microseconds=unit) for one in constants if isinstance(one, timedelta)]
-                most = LARGEST_INTEGER // unit
-                values = [timedelta(microseconds=n * unit) for n in samples.integers(sizes, many + 1, -most, most)]
+                unit = timedelta(microseconds=samples.moment_unit(arrow))
+                sizes = [one // unit for one in constants if isinstance(one, timedelta)]
+                most = LARGEST_INTEGER // samples.moment_unit(arrow)
+                values = [size * unit for size in samples.integers(sizes, many + 1, -most, most)]
             case ValueKind.INTEGER:
-                numbers = [*_numbers(constants), *_combined(conditions)]
                 values = list(samples.integers(numbers, many, *samples.whole_limits(arrow)))
             case ValueKind.FLOAT:
-                values = list(samples.floats([*_numbers(constants), *_combined(conditions)], many))
+                values = list(samples.floats(numbers, many))
                 if arrow is not None and not pa.types.is_float64(arrow):
                     values = [v for v in values if _fits(v, arrow)]
                     complete = False

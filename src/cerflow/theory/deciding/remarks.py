@@ -32,6 +32,14 @@ _RESTRICTING = (
 )
 
 
+@dataclass(frozen=True)
+class Remark:
+    """A sentence about a place in the text of a formula (None: about the whole)."""
+
+    text: str
+    span: Span | None
+
+
 def remarks(
     formula: f.Formula, *, window: f.Window | None = None, branches: bool = True, schema: Schema | None = None
 ) -> list[Remark]:
@@ -60,7 +68,7 @@ def remarks(
             return found
     except UnsupportedQueryError:
         return found
-    dead = list(_dead_parts(nodes, scopes, inquiry))
+    dead = _dead_parts(nodes, scopes, inquiry)
     if inquiry.never_matches(formula, window):
         place = _place(nodes[dead[0]]) if dead else None
         return [*found, Remark("this query can never match", place or formula.span)]
@@ -151,23 +159,20 @@ class _Inquiry:
             return False
 
 
-def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> Iterator[int]:
+def _dead_parts(nodes: list[Node], scopes: Scopes, inquiry: _Inquiry) -> list[int]:
     """The occurrences of the innermost parts that can never match."""
     branches = {id(b) for n in nodes if isinstance(n, f.Disjunction) for b in n.children}
     dead: list[int] = []
     for k, current in enumerate(nodes):
         if not isinstance(current, f.Formula) or not (isinstance(current, _RESTRICTING) or id(current) in branches):
             continue
-        # A condition in a part may speak of labels that are bound outside of it; then nothing is known.
         part = range(k + 1 - size(current), k + 1)
+        # A condition in a part may speak of labels that are bound outside of it; then nothing is known.
         binders = (binder for inner in scopes.outer if inner in part for binder in scopes.outer[inner].values())
-        if (
-            not any(other in part for other in dead)
-            and all(b in part for b in binders)
-            and inquiry.never_matches(current)
-        ):
+        known = all(binder in part for binder in binders) and not any(other in part for other in dead)
+        if known and inquiry.never_matches(current):
             dead.append(k)
-            yield k
+    return dead
 
 
 def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, inquiry: _Inquiry) -> Iterator[Remark]:
@@ -296,14 +301,6 @@ def _with(formula: f.Formula, occurrence: int, part: f.Formula) -> f.Formula:
     return transformed(formula, lambda k, current: part if k == occurrence else current)
 
 
-@dataclass(frozen=True)
-class Remark:
-    """A sentence about a place in the text of a formula (None: about the whole)."""
-
-    text: str
-    span: Span | None
-
-
 def registers_never_written(expression: r.Sremo) -> Iterator[Remark]:
     """A remark on every register of an expression of SREMO that is read and nowhere written."""
     written = r.written_registers(expression)
@@ -315,19 +312,10 @@ def registers_never_written(expression: r.Sremo) -> Iterator[Remark]:
             yield Remark(said, place.span)
 
 
-@dataclass(frozen=True)
-class _LastParts:
-    """How strings of an expression of SREMO may end: with a marked event, with one of some unmarked parts, or empty."""
-
-    marked: bool
-    unmarked: tuple[r.Sremo, ...] = ()
-    empty: bool = False
-
-
 def unmarked_ends(expression: r.Sremo) -> list[Remark]:
     """A remark on every part that may be last, if none of them marks its event."""
-    ends: _LastParts = fold(expression, _ends)
-    if ends.marked:
+    last, _ = fold(expression, _last_parts)
+    if any(map(_marks, last)):
         return []
     return [
         Remark(
@@ -335,32 +323,38 @@ def unmarked_ends(expression: r.Sremo) -> list[Remark]:
             "marks nothing; put MARK or AS label after the atom that completes a match",
             part.span,
         )
-        for part in dict.fromkeys(ends.unmarked)
+        for part in dict.fromkeys(last)
     ]
 
 
-def _ends(current: Node, below: Sequence[_LastParts]) -> _LastParts:
-    unmarked = tuple(part for one in below for part in one.unmarked)
+def _marks(part: r.Sremo) -> bool:
+    """Whether a part marks its event; without any string there is nothing to say about marks."""
+    return isinstance(part, r.Empty) or (isinstance(part, r.Terminal) and part.label is not None)
+
+
+#: The parts that may be last in a string of an expression, and whether it has the empty string.
+_Ends = tuple[tuple[r.Sremo, ...], bool]
+
+
+def _last_parts(current: Node, below: Sequence[_Ends]) -> _Ends:
+    parts = tuple(part for ends, _ in below for part in ends)
     match current:
         case r.Epsilon():
-            return _LastParts(marked=False, empty=True)
-        case r.Empty():
-            # Without any string there is nothing to say about marks.
-            return _LastParts(marked=True)
-        case r.Terminal():
-            return _LastParts(marked=True) if current.label is not None else _LastParts(False, (current,))
+            return (), True
+        case r.Empty() | r.Terminal():
+            return (current,), False
         case r.Complement():
-            return _LastParts(False, (current,), empty=True)
+            return (current,), True
         case r.Star() | r.Optional():
-            return _LastParts(below[0].marked, unmarked, empty=True)
+            return parts, True
         case r.Concatenation() | r.AnyMatch() | r.NextMatch():
-            last = below[-1]
-            for before in reversed(below[:-1]):
-                if not last.empty:
-                    break
-                last = _LastParts(last.marked or before.marked, last.unmarked + before.unmarked, before.empty)
-            return last
+            last, empty = below[-1]
+            for before, before_empty in reversed(below[:-1]):
+                if empty:
+                    last, empty = last + before, before_empty
+            return last, empty
         case r.Intersection():
-            return _LastParts(all(b.marked for b in below), unmarked, all(b.empty for b in below))
+            marked = all(any(map(_marks, ends)) for ends, _ in below)
+            return tuple(part for part in parts if marked or not _marks(part)), all(empty for _, empty in below)
     # Of alternatives and of operands in any order each may be last.
-    return _LastParts(any(b.marked for b in below), unmarked, any(b.empty for b in below))
+    return parts, any(empty for _, empty in below)
