@@ -238,13 +238,13 @@ def star_automaton(transducer: Transducer) -> Transducer:
 def _formula(transducer: Transducer, types: Collection[str] | None, waiting: Collection[int]) -> f.Formula:
     """The formula of the runs; in the ``waiting`` states they pass over any events."""
     reads = Descriptions(transducer, types)
-    edges = [(t.source, t.target, Paths.of(reads.of(t))) for t in transducer.transitions if not t.skips]
+    edges = [(t.source, t.target, Paths(reads.of(t))) for t in transducer.transitions if not t.skips]
     edges += [(_ANYWHERE if q in waiting else _AT_ONCE, q, Paths(empty=True)) for q in transducer.initial]
     for state in transducer.final:
         edges.append((state, _END, Paths(empty=True)))
         if state in transducer.skipping:
             # Events read after the last event of the match are left out.
-            edges.append((state, _END, Paths.of(reads.of(Transition(state, state)))))
+            edges.append((state, _END, Paths(reads.of(Transition(state, state)))))
     paths = paths_through(edges, range(transducer.states), lambda q: q not in waiting)
     found = Paths(paths.get((_ANYWHERE, _END), Paths()).formula)
     at_once = paths.get((_AT_ONCE, _END), Paths()).formula

@@ -189,7 +189,6 @@ def refuse_outer_labels(formula: f.Formula, names: frozenset[str] | None = None)
 
 #: Renamings around a formula, the innermost first.
 _Renamings = tuple[f.Rename, ...]
-_NO_RENAMINGS: _Renamings = ()
 
 
 @of_formula
@@ -208,10 +207,8 @@ def push_down_labels(formula: f.Formula) -> f.Formula:
     moving = (n.label for k, n in enumerate(walk(formula)) if isinstance(n, f.As) and not labels[k].single)
     refuse_outer_labels(formula, frozenset(moving))
 
-    def moved(current: f.Formula) -> Sequence[Operation] | None:
-        return (current,) if isinstance(current, f.As) else None
-
-    return _checked(formula, spread(_apart(formula), moved))
+    pushed = spread(_apart(formula), lambda current: (current,) if isinstance(current, f.As) else None)
+    return _checked(formula, pushed)
 
 
 def _checked(formula: f.Formula, changed: f.Formula) -> f.Formula:
@@ -287,7 +284,8 @@ def push_down_renames(formula: f.Formula) -> f.Formula:
         stay.add(index)
         return ()
 
-    around = handed_down(formula, _NO_RENAMINGS, enter)
+    begin: _Renamings = ()
+    around = handed_down(formula, begin, enter)
 
     def change(index: int, current: Node) -> Node:
         if index in stay and isinstance(current, f.EventType):

@@ -5,8 +5,10 @@ The edges of a graph are formulas. Repetitions and optional parts are written ou
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from cerflow.base import limits
@@ -24,72 +26,62 @@ class Paths:
 
     formula: f.Formula | None = None
     empty: bool = False
-    nodes: int = 0
 
-    @classmethod
-    def of(cls, formula: f.Formula | None) -> Paths:
-        """One formula; None has no match."""
-        return cls() if formula is None else cls(formula, False, size(formula))
+    @cached_property
+    def nodes(self) -> int:
+        """The size of the formula."""
+        return 0 if self.formula is None else size(self.formula)
 
     def or_(self, other: Paths) -> Paths:
         """Either of the two."""
-        empty = self.empty or other.empty
-        if other.formula is None or other.formula == self.formula:
-            return Paths(self.formula, empty, self.nodes)
-        if self.formula is None:
-            return Paths(other.formula, empty, other.nodes)
-        return Paths(f.Disjunction(self.formula, other.formula), empty, self.nodes + other.nodes + 1)
+        one, another = self.formula, other.formula
+        joined = f.Disjunction(one, another) if one and another and one != another else one or another
+        return Paths(joined, self.empty or other.empty)
 
     def then(self, other: Paths, strict: bool = False) -> Paths:
         """One after the other, with ``:`` if ``strict``."""
+        join = f.StrictSequence if strict else f.Sequence
         both = Paths(None, self.empty and other.empty)
         if other.empty:
-            both = both.or_(Paths(self.formula, False, self.nodes))
+            both = both.or_(Paths(self.formula))
         if self.empty:
-            both = both.or_(Paths(other.formula, False, other.nodes))
-        if self.formula is not None and other.formula is not None:
-            join = f.StrictSequence if strict else f.Sequence
-            nodes = self.nodes + other.nodes + 1
-            both = both.or_(Paths(join(self.formula, other.formula), False, nodes))
-        return both
+            both = both.or_(Paths(other.formula))
+        return both.or_(Paths(join(self.formula, other.formula) if self.formula and other.formula else None))
 
     def repeated(self, strict: bool = False) -> Paths:
         """Any number of times, also none."""
-        if self.formula is None:
-            return Paths(None, True)
         repeat = f.StrictIteration if strict else f.Iteration
-        return Paths(repeat(self.formula), True, self.nodes + 1)
+        return Paths(repeat(self.formula) if self.formula else None, True)
 
 
 class _Graph(Generic[N]):
     def __init__(self, edges: Iterable[tuple[N, N, Paths]]) -> None:
-        self.out: dict[N, dict[N, Paths]] = {}
-        self.into: dict[N, dict[N, Paths]] = {}
+        self.out: defaultdict[N, dict[N, Paths]] = defaultdict(dict)
+        self._into: defaultdict[N, dict[N, Paths]] = defaultdict(dict)
         for edge in edges:
             self.add(*edge)
 
     def add(self, source: N, target: N, paths: Paths) -> None:
-        joined = self.out.setdefault(source, {}).get(target, Paths()).or_(paths)
-        self.out[source][target] = self.into.setdefault(target, {})[source] = joined
+        joined = self.out[source].get(target, Paths()).or_(paths)
+        self.out[source][target] = self._into[target][source] = joined
 
-    def remove(self, node: N) -> tuple[dict[N, Paths], Paths, dict[N, Paths]]:
-        """Take a node out; gives its incoming edges, its loop, and its outgoing edges."""
-        into, out = self.into.pop(node, {}), self.out.pop(node, {})
-        again = into.pop(node, Paths())
-        out.pop(node, None)
-        for source in into:
+    def around(self, node: N) -> tuple[dict[N, Paths], dict[N, Paths]]:
+        """The edges into a node from others, and those to others."""
+        into = {source: paths for source, paths in self._into[node].items() if source != node}
+        return into, {target: paths for target, paths in self.out[node].items() if target != node}
+
+    def remove(self, node: N) -> None:
+        for source in self._into.pop(node):
             del self.out[source][node]
-        for target in out:
-            del self.into[target][node]
-        return into, again, out
+        for target in self.out.pop(node).keys() - {node}:
+            del self._into[target][node]
 
-    def weight(self, node: N) -> tuple[int, int]:
+    def growth(self, node: N) -> tuple[int, int]:
         """The growth of the formulas if a node is taken out."""
-        into = [x.nodes for p, x in self.into.get(node, {}).items() if p != node]
-        out = [y.nodes for q, y in self.out.get(node, {}).items() if q != node]
+        into, out = ([paths.nodes for paths in edges.values()] for edges in self.around(node))
         pairs = len(into) * len(out)
         grown = sum(into) * (len(out) - 1) + sum(out) * (len(into) - 1)
-        again = self.out.get(node, {}).get(node)
+        again = self.out[node].get(node)
         if again is not None:
             grown += pairs * (again.nodes + min(max(into, default=0), max(out, default=0)))
         return grown, pairs
@@ -108,18 +100,18 @@ def paths_through(
     would grow too large nevertheless.
     """
     graph = _Graph(edges)
-    weights = {node: graph.weight(node) for node in inner}
-    while weights:
-        node = min(weights, key=weights.__getitem__)
-        del weights[node]
-        into, loop, out = graph.remove(node)
-        again = loop.repeated(strict(node))
+    growth = {node: graph.growth(node) for node in inner}
+    while growth:
+        node = min(growth, key=growth.__getitem__)
+        del growth[node]
+        into, out = graph.around(node)
+        again = graph.out[node].get(node, Paths()).repeated(strict(node))
+        graph.remove(node)
         new = [(p, q, _through(x, again, y, strict(node))) for p, x in into.items() for q, y in out.items()]
         check_tree_size(sum(paths.nodes for _, _, paths in new) if len(new) > 1 else 0, span)
         for edge in new:
             graph.add(*edge)
-        for changed in {*into, *out} & weights.keys():
-            weights[changed] = graph.weight(changed)
+        growth.update({changed: graph.growth(changed) for changed in {*into, *out} & growth.keys()})
     return {(p, q): paths for p, targets in graph.out.items() for q, paths in targets.items()}
 
 
@@ -127,10 +119,9 @@ def _through(x: Paths, again: Paths, y: Paths, strict: bool) -> Paths:
     """x, then any number of repetitions, then y; the smaller of x and y stands twice."""
     if again.formula is None:
         return x.then(y, strict)
-    before = _repeating(y, again, last=False)
+    before, after = _repeating(y, again, last=False), _repeating(x, again, last=True)
     if before is not None:
         return x.then(before, strict)
-    after = _repeating(x, again, last=True)
     if after is not None:
         return after.then(y, strict)
     if y.nodes <= x.nodes:
@@ -151,8 +142,7 @@ def _repeating(paths: Paths, again: Paths, *, last: bool) -> Paths | None:
     found: f.Formula = again.formula
     for step in reversed(around):
         found = with_children(step, (step.left, found) if last else (found, step.right))
-    shorter = Paths(found, False, paths.nodes + 1)
-    return shorter.or_(again) if paths.empty else shorter
+    return Paths(found).or_(again) if paths.empty else Paths(found)
 
 
 def without_repetitions(formula: f.Formula) -> f.Formula:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
 
-from cerflow.base.errors import Span, UnsupportedQueryError
+from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or
@@ -57,7 +57,7 @@ def sequences_to_strict(formula: f.Formula) -> f.Formula:
 def _read_from_outside(formula: f.Formula) -> frozenset[str]:
     """The labels that some condition reads although they are bound outside of its operand."""
     outer = outer_labels(formula)
-    found = frozenset(name for _, names in outer for name in names)
+    found = frozenset[str]().union(*(names for _, names in outer))
     hidden = found.intersection(n.old for n in walk(formula) if isinstance(n, f.Rename))
     if hidden or (found and any(isinstance(n, f.Project) for n in walk(formula))):
         place, names = next((p, n) for p, n in outer if n & (hidden or found))
@@ -77,7 +77,7 @@ def _joined_everywhere(formula: f.Formula, outer: frozenset[str]) -> f.Formula:
     def change(_: int, current: Node) -> Node:
         match current:
             case f.StrictSequence():
-                return _joined_strictly(current.left, current.right, fresh, outer, current.span)
+                return _joined_strictly(current, fresh, outer)
             case f.StrictIteration():
                 return _iterated(current.operand)
         return current
@@ -150,28 +150,24 @@ def _iterated(formula: f.Formula) -> f.Formula:
     from a pᵢ to an sⱼ on which sᵢ b* pⱼ are adjacent.
     """
     block, gaps = _with_and_without_gaps(formula)
-    repeated = Paths() if block is None else Paths.of(block)
-    some = repeated.repeated()
-    edges: list[tuple[tuple[str, int], tuple[str, int], Paths]] = []
-    inner: list[tuple[str, int]] = []
+    some = Paths(block).repeated()
+
+    def adjacent(*parts: Paths) -> Paths:
+        whole = reduce(Paths.then, parts).formula
+        return Paths(whole and _adjacent(whole))
+
     start, end = ("start", 0), ("end", 0)
-
-    def blocks(paths: Paths) -> Paths:
-        assert paths.formula is not None
-        return Paths.of(_adjacent(paths.formula))
-
+    edges: list[tuple[tuple[str, int], tuple[str, int], Paths]] = []
     for k, ((first, last), middle) in enumerate(gaps.items()):
-        inner += [("in", k), ("out", k)]
-        edges.append((start, ("in", k), blocks(some.then(Paths.of(first)))))
-        edges.append((("in", k), ("out", k), middle))
-        edges.append((("out", k), end, blocks(Paths.of(last).then(some))))
-        for n, (following, _) in enumerate(gaps):
-            between = Paths.of(last).then(some).then(Paths.of(following))
-            edges.append((("out", k), ("in", n), blocks(between)))
-    paths = paths_through(edges, inner, span=formula.span).get((start, end), Paths())
-    if some.formula is not None:
-        paths = Paths.of(_adjacent(some.formula)).or_(paths)
-    found = paths.formula
+        edges += [
+            (start, ("in", k), adjacent(some, Paths(first))),
+            (("in", k), ("out", k), middle),
+            (("out", k), end, adjacent(Paths(last), some)),
+            *((("out", k), ("in", n), adjacent(Paths(last), some, Paths(other))) for n, (other, _) in enumerate(gaps)),
+        ]
+    inner = [(side, k) for k in range(len(gaps)) for side in ("in", "out")]
+    with_gaps = paths_through(edges, inner, span=formula.span).get((start, end), Paths())
+    found = adjacent(some).or_(with_gaps).formula
     assert found is not None
     return found
 
@@ -197,7 +193,7 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]
                 gap(current.left, Paths(empty=True), current.right)
             case f.Iteration():
                 pending.append(current.operand)
-                gap(current.operand, Paths.of(current).or_(Paths(empty=True)), current.operand)
+                gap(current.operand, Paths(current).or_(Paths(empty=True)), current.operand)
             case _:
                 # One event, or STRICT.
                 blocks += [piece.block for piece in _pieces(current, first=True)]
@@ -292,7 +288,7 @@ class _BlockEnd:
         for step in self.steps:
             assert isinstance(step, f.Sequence)
             found = (step.right if self.first else step.left) if found is None else self._around(found, step)
-        return Paths(empty=True) if found is None else Paths.of(found)
+        return Paths(empty=True) if found is None else Paths(found)
 
     def names(self) -> set[str]:
         """The labels that would get another meaning in a formula that replaces the block."""
@@ -322,10 +318,9 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[_BlockEnd]:
     pending: list[tuple[f.Formula, tuple[_Step, ...]]] = [(formula, ())]
     while pending:
         current, steps = pending.pop()
-        if _is_event(current):
-            blocks.setdefault(id(steps), (steps, []))[1].append(current)
-            continue
         match current:
+            case _ if _is_event(current):
+                blocks.setdefault(id(steps), (steps, []))[1].append(current)
             case f.Selection(strategy=f.Strategy.STRICT):
                 blocks.setdefault(id(steps), (steps, []))[1].append(current.operand)
             case f.Disjunction():
@@ -357,9 +352,7 @@ def _pieces(formula: f.Formula, *, first: bool) -> list[_BlockEnd]:
     return found
 
 
-def _joined_strictly(
-    left: f.Formula, right: f.Formula, fresh: FreshNames, outer: frozenset[str], span: Span | None
-) -> f.Formula:
+def _joined_strictly(joined: f.StrictSequence, fresh: FreshNames, outer: frozenset[str]) -> f.Formula:
     """``left : right`` with STRICT instead of ``:``, for operands without ``:`` and ``:+``.
 
     ``fresh`` gives names that are new to the whole formula; ``outer`` are labels that some condition of it reads
@@ -369,25 +362,24 @@ def _joined_strictly(
 
     def apart(formula: f.Formula, others: Sequence[_BlockEnd]) -> f.Formula:
         names = set[str]().union(*(piece.names() for piece in others))
-        if not names:
-            return formula
         labels = labels_of(formula)
         conflicts = sorted(names if labels.wildcard else names & labels.assigned)
         refused = outer.intersection(conflicts)
         if refused:
             raise UnsupportedQueryError(
                 f"label '{min(refused)}' is read outside of the formula that binds it, and given on both sides of ':'",
-                span=span,
+                span=joined.span,
                 hint="Give the labels different names.",
             )
         own = {name: fresh.like(name) for name in conflicts}
         back.update({new: name for name, new in own.items()})
-        return with_labels_replaced(formula, own)
+        return with_labels_replaced(formula, own) if own else formula
 
+    left, right = joined.left, joined.right
     first = _pieces(apart(right, _pieces(left, first=False)), first=True)
     last = _pieces(apart(left, first), first=False)
     if len(last) * len(first) > 1:
-        check_tree_size(len(last) * len(first) * (size(left) + size(right)), span)
+        check_tree_size(len(last) * len(first) * (size(left) + size(right)), joined.span)
     found = reduce(f.Disjunction, (e(b(_adjacent(e.block, b.block))) for e in last for b in first))
     for new, name in back.items():
         found = f.Rename(found, new, name)

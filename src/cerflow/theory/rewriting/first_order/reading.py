@@ -67,10 +67,9 @@ def from_first_order(formula: f.Formula) -> f.Formula | None:
     first_order.check_first_order(formula)
     rebuild.refuse_later_choices(formula)
     renamed, back = _renamed_apart(formula)
-    plain: f.Formula | None = renamed
     filters = [current for current in walk(renamed) if isinstance(current, f.Filter)]
-    if not first_order.is_safe(renamed) or any(map(_reads_partly_bound, filters)):
-        plain = safe_form(renamed)
+    fits = first_order.is_safe(renamed) and not any(map(_reads_partly_bound, filters))
+    plain = renamed if fits else safe_form(renamed)
     if plain is None:
         return None
     left = {current.label for current in walk(plain) if isinstance(current, f.As)}
@@ -158,10 +157,11 @@ def _with_few_labels(formula: f.Formula, own: dict[str, str]) -> f.Formula:
     relations = scopes.relation_names(formula)
     # EVENT and NOT can give any label.
     wild = any(isinstance(n, f.AnyEvent | f.NotEvent) for n in walk(formula))
-    needless: dict[str, str] = {}
-    for label, variable in own.items():
-        if not wild and variable not in relations and all((label in e) == (variable in e) for e in events):
-            needless[label] = variable
+    needless = {
+        label: variable
+        for label, variable in own.items()
+        if not wild and variable not in relations and all((label in e) == (variable in e) for e in events)
+    }
 
     def change(_: int, current: Node) -> Node:
         match current:

@@ -49,6 +49,7 @@ class _Waiting:
         return len(self.outer) + len(self.labels) == 1
 
 
+#: What is put on an assignment: a condition, or a label.
 _Given = Condition | str
 
 
@@ -56,7 +57,7 @@ _Given = Condition | str
 class _Alternative:
     """A formula, what it binds, and what waits: for all of its variables (`constant`), or for some of them.
 
-    ``given`` is still to be put on the assignments of a variable: conditions, and labels.
+    ``given`` is still to be put on the assignments of a variable.
     """
 
     formula: f.Formula
@@ -99,11 +100,9 @@ class Bringing:
         """The rewritten formula, None if it cannot match. The formula must be safe and strictly well-formed."""
         found: list[_Alternative] = fold_only(self.formula, f.Formula, self._visit)
         whole = self._merged(found)
-        if not whole:
-            return None
-        (only,) = whole
-        assert not only.waiting
-        return only.resolved().formula
+        # Nothing is bound outside of the whole, so nothing waits there.
+        assert not any(alternative.waiting for alternative in whole)
+        return whole[0].resolved().formula if whole else None
 
     def _visit(self, _: int, current: f.Formula, parts: list[list[_Alternative]]) -> list[_Alternative]:
         match current:
@@ -165,14 +164,11 @@ class Bringing:
         # Repetitions choose among the alternatives that wait for the same conditions outside.
         sets: dict[frozenset[_Waiting], None] = {}
         for a in body:
-            for other in list(sets):
-                sets[other | a.constant] = None
-            sets[a.constant] = None
+            sets |= dict.fromkeys([*(other | a.constant for other in sets), a.constant])
             _check(len(sets) * sum(a.size for a in body), sets, body, current.span)
         found = []
         for waiting in sets:
-            met = [a for a in body if a.constant <= waiting]
-            whole = _either(met)
+            whole = _either([a for a in body if a.constant <= waiting])
             repeated = with_children(current, (whole.formula,))
             found.append(_Alternative(repeated, _NONE, whole.size + 1, waiting | whole.waiting))
         _check(sum(a.size for a in found), found, body, current.span)
@@ -226,9 +222,7 @@ class Bringing:
         atoms = [(atom, frozenset(condition_labels(atom))) for atom in clause]
         if not self.relate and any(len(names) > 1 for _, names in atoms):
             return [reduce(Or, clause)]
-        groups: dict[object, list[Condition]] = {}
-        for k, (atom, names) in enumerate(atoms):
-            groups.setdefault(names if len(names) == 1 else k, []).append(atom)
+        groups = gathered((names if len(names) == 1 else k, atom) for k, (atom, names) in enumerate(atoms))
         return [reduce(Or, group) for group in groups.values()]
 
     def _kept(self, a: _Alternative, w: _Waiting) -> _Alternative:
@@ -238,15 +232,12 @@ class Bringing:
             (variable,) = here
             return a.giving(variable, w.condition)
         stands = not (w.unary or self.relate)
-        for variable in () if stands else sorted(here):
-            label = self._label(w.origin, variable)
-            a = a.giving(variable, label)
-            w = replace(
-                w,
-                condition=trees.relabelled(w.condition, {variable: label}),
-                outer=w.outer - {variable},
-                labels=w.labels | {label},
-            )
+        if not stands:
+            own = {variable: self._label(w.origin, variable) for variable in sorted(here)}
+            for variable, label in own.items():
+                a = a.giving(variable, label)
+            condition = trees.relabelled(w.condition, own)
+            w = replace(w, condition=condition, outer=w.outer - here, labels=w.labels.union(own.values()))
         if stands or not w.outer:
             return replace(a, formula=f.Filter(a.formula, w.condition), size=a.size + size(w.condition) + 1)
         if w.labels and trees.mentions_set(w.condition):
@@ -269,9 +260,7 @@ def _either(alternatives: Sequence[_Alternative], around: f.Formula | None = Non
         return alternatives[0]
     members = [a.resolved() for a in alternatives]
     formulas = [a.formula for a in members]
-    whole = reduce(f.Disjunction, formulas)
-    if around is not None and len(formulas) == 2:
-        whole = with_children(around, formulas)
+    whole = with_children(around, formulas) if around and len(formulas) == 2 else reduce(f.Disjunction, formulas)
     bound = frozenset.intersection(*(a.bound for a in members))
     waiting = frozenset[_Waiting]().union(*(a.waiting for a in members))
     return _Alternative(whole, bound, sum(a.size + 1 for a in members) - 1, waiting)
