@@ -131,19 +131,18 @@ def event_cases(required: Iterable[Condition], guards: Mapping[int, tuple[GuardL
 
     The cases exclude one another. Raises `UnsupportedQueryError` if there are more than `limits.GUARD_CASES`.
     """
-    needed = tuple(map(two_valued, required))
     # Many guards are the same.
     places = gathered((guard, k) for k, guard in guards.items())
-    asked = list(places)
-    missing = _Branch().open(needed)
-    root = None if missing is None else _Branch().with_all(missing)
-    pending = [] if root is None else [root]
+    missing = _Branch().open(map(two_valued, required))
+    pending = [None if missing is None else _Branch().with_all(missing)]
     count = 0
     while pending:
         branch = pending.pop()
-        question = _question(asked, branch)
+        if branch is None:
+            continue
+        question = _question(places, branch)
         if question:
-            pending += [b for b in (branch.without(question), branch.with_all(question)) if b is not None]
+            pending += [branch.without(question), branch.with_all(question)]
             continue
         count += 1
         if count > limits.GUARD_CASES:
@@ -169,15 +168,16 @@ class _Branch:
     """The decisions on a branch of the tree: literals that hold, and sets of literals that do not all hold."""
 
     def __init__(
-        self, holding: tuple[GuardLiteral, ...] = (), excluded: tuple[frozenset[GuardLiteral], ...] = ()
+        self, decided: Mapping[Condition, bool] | None = None, excluded: tuple[frozenset[GuardLiteral], ...] = ()
     ) -> None:
-        self._holding = holding
+        self._decided = decided or {}
         self._excluded = excluded
-        self._known = {(condition, held): held == positive for condition, positive in holding for held in (True, False)}
-        self._type = next((test.type for test, positive in holding if positive and isinstance(test, TypeTest)), None)
+        self._type = next(
+            (test.type for test, held in self._decided.items() if held and isinstance(test, TypeTest)), None
+        )
 
     def conditions(self) -> tuple[Condition, ...]:
-        return (*map(_written, self._holding), *map(_broken, self._excluded))
+        return (*map(_written, self._decided.items()), *map(_broken, self._excluded))
 
     def open(self, guard: Iterable[GuardLiteral]) -> list[GuardLiteral] | None:
         """The literals of a guard that are undecided; None if the guard cannot hold."""
@@ -188,44 +188,39 @@ class _Branch:
                 return None
             if value is None:
                 found.append(literal)
-        if self._excluded:
-            missing = set(found)
-            if any(self._missing(e) <= missing for e in self._excluded):
-                return None
-        return found
+        return None if any(self._missing(e).issubset(found) for e in self._excluded) else found
 
     def _missing(self, literals: Iterable[GuardLiteral]) -> set[GuardLiteral]:
         return {literal for literal in literals if self._value(literal) is not True}
 
     def _value(self, literal: GuardLiteral) -> bool | None:
-        value = self._known.get(literal)
-        if value is None:
-            match literal:
-                case Constant(truth), positive:
-                    return truth == positive
-                case TypeTest(name), positive if self._type not in (None, name):
-                    return not positive
-        return value
+        condition, positive = literal
+        truth = self._decided.get(condition)
+        if truth is None and isinstance(condition, Constant):
+            truth = condition.value
+        if truth is None and isinstance(condition, TypeTest) and self._type not in (None, condition.type):
+            truth = False
+        return None if truth is None else truth == positive
 
     def with_all(self, literals: Sequence[GuardLiteral]) -> _Branch | None:
         """The branch in which all of these hold, None if no event satisfies them."""
-        holding = self._holding
+        decided = dict(self._decided)
         types = {test.type for test, positive in literals if positive and isinstance(test, TypeTest)}
         if types:
             # An event of one type has no other, so that need not be said.
-            holding = tuple((c, held) for c, held in holding if held or not isinstance(c, TypeTest) or c.type in types)
-        extended = _Branch((*holding, *literals), self._excluded)
-        if any(not extended._missing(e) for e in self._excluded):
+            decided = {c: held for c, held in decided.items() if held or not isinstance(c, TypeTest) or c.type in types}
+        if any(decided.setdefault(condition, positive) is not positive for condition, positive in literals):
             return None
-        local = frozenset(literal for literal in extended._holding if is_local(literal[0]))
-        return None if _contradict(local) else extended
+        extended = _Branch(decided, self._excluded)
+        local = frozenset(literal for literal in decided.items() if is_local(literal[0]))
+        return extended if all(map(extended._missing, self._excluded)) and not _contradict(local) else None
 
     def without(self, literals: Sequence[GuardLiteral]) -> _Branch | None:
         """The branch in which not all of these hold."""
         if len(literals) == 1:
             ((condition, positive),) = literals
             return self.with_all([(condition, not positive)])
-        return _Branch(self._holding, (*self._excluded, frozenset(literals)))
+        return _Branch(self._decided, (*self._excluded, frozenset(literals)))
 
 
 def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, ...]]:
