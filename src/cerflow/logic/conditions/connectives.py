@@ -129,17 +129,16 @@ def two_valued(condition: c.Condition) -> tuple[c.Condition, bool]:
     positive = True
     current = condition
     while True:
-        if isinstance(current, Satisfied):
-            current = current.condition
-        elif isinstance(current, c.Not) and isinstance(current.operand, Satisfied | TypeTest):
-            # NOT before anything else asks for false, which is more than not true.
-            positive = not positive
-            current = current.operand
-        elif isinstance(current, c.IsNull) and current.negated:
-            positive = not positive
-            current = c.IsNull(current.operand)
-        else:
-            return current, positive
+        match current:
+            case Satisfied(inner):
+                current = inner
+            case c.Not(Satisfied() | TypeTest() as inner):
+                # NOT before anything else asks for false, which is more than not true.
+                current, positive = inner, not positive
+            case c.IsNull(operand, True):
+                current, positive = c.IsNull(operand), not positive
+            case _:
+                return current, positive
 
 
 # -- clauses
@@ -192,14 +191,9 @@ def clauses_asked(condition: c.Condition) -> list[Clause]:
     """The clauses of a condition, without atoms that read no event; a clause that never holds is FALSE alone."""
     found: list[Clause] = []
     for clause in clauses(condition):
-        values = [
-            None
-            if condition_labels(atom) or any(isinstance(n, c.PredicateCall) for n in walk(atom))
-            else constant_value(atom) is True
-            for atom in clause
-        ]
-        if True not in values:
-            found.append(tuple(a for a, value in zip(clause, values) if value is None) or (c.Constant(False),))
+        left = [a for a in clause if condition_labels(a) or any(isinstance(n, c.PredicateCall) for n in walk(a))]
+        if not any(constant_value(atom) is True for atom in clause if atom not in left):
+            found.append(tuple(left) or (FALSE,))
     return found
 
 

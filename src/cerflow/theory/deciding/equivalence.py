@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple, TypedDict, TypeVar, Unpack
 
 from cerflow.automata.compile.formulas import compile_formula
-from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
+from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.language.formula import Formula, NotFollowedBy
@@ -133,8 +133,8 @@ def _searched(
 
 # -- searches -----------------------------------------------------------------------------------------------------
 
-#: What follows on a step: an event, its labels, what they lead to, and a side that alone detects there.
-_Following = Iterator[tuple[EventMinterm, Labels, T, int | None]]
+#: What may follow, each with the step to it.
+_Following = Iterator[tuple[T, _PathStep]]
 
 
 def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Following[T]]) -> _Path | None:
@@ -143,14 +143,13 @@ def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Followi
     pending: deque[tuple[T, _Path]] = deque((one, ()) for one in begin)
     while pending:
         current, path = pending.popleft()
-        for minterm, labels, after, side in following(current, seen):
+        for after, step in following(current, seen):
             if after in seen:
                 continue
             seen.add(after)
-            longer = (*path, _PathStep(minterm, labels, side))
-            if side is not None:
-                return longer
-            pending.append((after, longer))
+            if step.side is not None:
+                return (*path, step)
+            pending.append((after, (*path, step)))
     return None
 
 
@@ -171,7 +170,7 @@ def _difference(
                 detects = left.accepts(a), right.accepts(b)
                 if a or not one_sided:
                     alone = detects == (True, False) or (detects == (False, True) and not one_sided)
-                    yield minterm, labels, (a, b), int(detects[1]) if alone else None
+                    yield (a, b), _PathStep(minterm, labels, int(detects[1]) if alone else None)
 
     return _breadth_first([(left.initial, right.initial)], following)
 
@@ -185,7 +184,6 @@ def _match(runs: FiniteMemory, algebra: EventMinterms, assume: bool) -> _Path | 
             found = () if after in seen else algebra.minterms((test,))
             minterm = next((x for x in found if x.holds and (assume or not x.assumed)), None)
             if minterm is not None:
-                named = labels - {TYPE_LABEL} | {minterm.type} if TYPE_LABEL in labels else labels
-                yield minterm, named, after, 0 if runs.accepts((after,)) else None
+                yield after, _PathStep(minterm, labels, 0 if runs.accepts((after,)) else None)
 
     return _breadth_first(sorted(runs.initial, key=lambda c: c[0]), following)

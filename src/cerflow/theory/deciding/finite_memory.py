@@ -111,9 +111,9 @@ class FiniteMemory:
 
     def _taken(self, t: Transition, memory: Memory, begun: int | None) -> Iterator[Move]:
         if t.labels and self._window is not None:
-            if begun is not None and begun >= self._window:
+            begun = begun or 0
+            if begun >= self._window:
                 return
-            begun = 0 if begun is None else begun
         tests = conjuncts(t.test)
         for atom in t.atoms:
             for rows in choices(sorted(registers_read([atom])), memory):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from itertools import product
+from math import prod
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition, Constant, Not, Or, Some
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
-from cerflow.language.node import Node, fold_only, with_children
+from cerflow.language.node import Node, fold_only
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.connectives import clauses_asked
@@ -67,24 +69,20 @@ def _without_choices(formula: Formula) -> Formula:
                 choices.append(list(clause))
         if not choices and not any(map(_is_some, kept)):
             return current
-        whole: list[Formula] = []
-        number = reduce(lambda count, choice: count * len(choice), choices, 1)
-        check_tree_size(number * size(current.operand), current.span)
-        for chosen in product(*choices):
-            branch = current.operand
-            for condition in (*kept, *chosen):
-                branch = Filter(branch, condition, span=current.span)
-            whole.append(branch)
-        return reduce(Disjunction, whole)
+        check_tree_size(prod(map(len, choices)) * size(current.operand), current.span)
+
+        def filtered(operand: Formula, condition: Condition) -> Formula:
+            return Filter(operand, condition, span=current.span)
+
+        return reduce(Disjunction, (reduce(filtered, (*kept, *one), current.operand) for one in product(*choices)))
 
     return transformed(formula, change)
 
 
 def _made_on_one_event(clause: Sequence[Condition], labels: Labels) -> bool:
-    names = {name for atom in clause for name in condition_labels(atom)}
+    names = {frozenset(condition_labels(atom)) for atom in clause}
     # EVENT and NOT may give the name to a second event, as its type.
-    unique = not labels.wildcard and len(names) == 1 and names <= labels.bound
-    return unique and all(condition_labels(atom) for atom in clause)
+    return not labels.wildcard and len(names) == 1 and all(len(own) == 1 and own <= labels.bound for own in names)
 
 
 def _some_in_branches(formula: Formula) -> Formula:
@@ -125,11 +123,10 @@ def _branches(formula: Formula) -> list[Formula]:
             case Disjunction():
                 return below[0] + below[1]
             case As() | Rename() | Filter():
-                rest = current.children[1:]
                 asked = condition_labels(current.condition) if isinstance(current, Filter) else {}
                 # A condition may speak of events of other branches.
                 about = [not asked or all(map(labels_of(branch).may_give, asked)) for branch in below[0]]
-                return [with_children(current, (b, *rest)) if own else b for b, own in zip(below[0], about)]
+                return [replace(current, operand=b) if own else b for b, own in zip(below[0], about)]
         return [current]
 
     return fold_only(formula, Formula, visit)
@@ -140,16 +137,11 @@ def _is_some(condition: Condition) -> bool:
 
 
 def _check_atom(atom: Condition) -> None:
-    if _is_some(atom):
-        return
-    if mentions_set(atom):
-        reason = f"{show(atom)} reads a set of events, not each event"
-    elif len(condition_labels(atom)) > 1:
-        reason = f"{show(atom)} relates several labels"
-    else:
-        return
-    raise UnsupportedQueryError(
-        f"{reason}, so it cannot be pushed down",
-        span=atom.span,
-        hint="Only conditions on one label, true of each of its events, can be pushed down to the events.",
-    )
+    of_set = mentions_set(atom)
+    if not _is_some(atom) and (of_set or len(condition_labels(atom)) > 1):
+        reason = "reads a set of events, not each event" if of_set else "relates several labels"
+        raise UnsupportedQueryError(
+            f"{show(atom)} {reason}, so it cannot be pushed down",
+            span=atom.span,
+            hint="Only conditions on one label, true of each of its events, can be pushed down to the events.",
+        )

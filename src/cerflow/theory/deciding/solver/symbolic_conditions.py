@@ -115,12 +115,9 @@ class SymbolicConditions:
                 null = self._term(operand, event, memory).null
                 return (z3.Not(null), null) if negated else (null, z3.Not(null))
             case TypeTest(type_, stream):
-                parts = [self._is(event, space.type, type_)]
-                if stream is not None and space.stream is not None:
-                    parts.append(self._is(event, space.stream, stream))
-                true = z3.And(*parts)
+                true = z3.And(self._is(event, space.type, type_), self._is(event, space.stream, stream))
             case StreamTest(stream):
-                true = s.YES if space.stream is None else self._is(event, space.stream, stream)
+                true = self._is(event, space.stream, stream)
             case InWindow(start, CountWindow(size)):
                 begun = self._term(start, event, memory)
                 true = event.position - begun.number < size
@@ -129,7 +126,10 @@ class SymbolicConditions:
                 raise s.OpenValueError
         return true, z3.Not(true)
 
-    def _is(self, event: s.SymbolicEvent, column: str, text: str) -> Any:
+    def _is(self, event: s.SymbolicEvent, column: str | None, text: str | None) -> Any:
+        """Whether a column holds a text; streams without names, or of any name, are all alike."""
+        if column is None or text is None:
+            return s.YES
         if text.startswith("\0"):
             return s.NO
         return event.values[column].number == self.values.text_places[text]

@@ -131,8 +131,7 @@ class SymbolicValues:
             else:
                 number = z3.Int(f"{column}@{name}")
                 # No event has the empty string as its type, and no stream as its name.
-                low += role
-                domain.append(number >= low)
+                domain.append(number >= low + role)
                 if high is not None:
                     domain.append(number <= high)
                 if kind is ValueKind.TIMESTAMP and (unit := moment_unit(arrow)) > 1:

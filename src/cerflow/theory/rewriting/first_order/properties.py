@@ -6,13 +6,14 @@ Also formulas that have them: disjunctive normal form and safe form (P1 §5.1, T
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, operands
-from cerflow.language.node import Node, fold_only, walk, walk_into, with_children
+from cerflow.language.node import Node, fold_only, walk, walk_into
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.first_order import Property
@@ -106,14 +107,12 @@ def _disjuncts(formula: f.Formula, *, prune: bool) -> _Disjuncts:
             case f.Sequence():
                 return _sequences(current, parts[0], parts[1], prune)
             case f.Filter() | f.Within() | f.Selection(f.Strategy.STRICT):
-                rest = current.children[1:]
-                return [(with_children(current, (one, *rest)), names) for one, names in parts[0]]
+                return [(replace(current, operand=one), names) for one, names in parts[0]]
             case f.Iteration() | f.Selection():
                 if not parts[0]:
                     return []
-                inner = reduce(f.Disjunction, (one for one, _ in parts[0]))
+                whole = replace(current, operand=reduce(f.Disjunction, (one for one, _ in parts[0])))
                 defined = [] if isinstance(current, f.Iteration) else [names for _, names in parts[0]]
-                whole = with_children(current, (inner, *current.children[1:]))
                 return [(whole, frozenset[str]().union(*defined))]
         return [(current, first_order.defined_variables(current, outside_iterations=True))]
 

@@ -95,22 +95,16 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     found = scopes.of_operands(scopes.occurrences(formula), lambda _, *part: first_order.combine_defined(*part))
     defined = {k: found[k - 1] for k in (*iterations, top)}
 
-    relations = scopes.relation_names(formula)
     fresh = rebuild.FreshNames(formula)
     # EVENT and NOT can give any label.
     wild = any(isinstance(current, f.AnyEvent | f.NotEvent) for current in nodes)
     names: dict[tuple[int, str], str] = {}
-    back: dict[str, str] = {}
-    kept: set[str] = set()
+    taken = set(scopes.relation_names(formula))
     # Outer variables keep their names; an iteration stands after what it contains.
     for scope in sorted(defined, reverse=True):
         for name in sorted(defined[scope]):
-            if wild or name in relations or name in kept:
-                names[scope, name] = fresh.like(name)
-                back[names[scope, name]] = name
-            else:
-                names[scope, name] = name
-                kept.add(name)
+            names[scope, name] = fresh.like(name) if wild or name in taken else name
+            taken.add(name)
 
     def meaning(index: int, name: str) -> str:
         scope = around[index]
@@ -121,6 +115,7 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
     def change(index: int, current: Node) -> Node:
         return rebuild.with_own_labels(current, lambda name: meaning(index, name))
 
+    back = {own: name for (_, name), own in names.items() if own != name}
     return rebuild.transformed(formula, change), back
 
 

@@ -117,8 +117,7 @@ class Bringing:
             case f.Selection() if _compares(current):
                 return self._selection(current, parts[0])
             case f.Selection() | f.Within():
-                rest = current.children[1:]
-                return [replace(a, formula=with_children(current, (a.formula, *rest))) for a in parts[0]]
+                return [replace(a, formula=replace(current, operand=a.formula)) for a in parts[0]]
             case f.As():
                 self._check_event(current.operand)
                 return [_Alternative(current, frozenset((current.label,)), size(current))]
