@@ -19,9 +19,10 @@ from cerflow.base.events import Value
 from cerflow.base.graphs import reached
 from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow
-from cerflow.language.node import N, Node, fold, transform, walk, walk_into, with_children
+from cerflow.language.node import N, Node, fold, rebuild, transform, walk, walk_into, with_children
 from cerflow.language.printer import show
-from cerflow.logic.conditions.connectives import FALSE, TRUE, UNKNOWN, conjunction, conjuncts, normal, not_true
+from cerflow.logic.conditions.connectives import FALSE, TRUE, conjunction, conjuncts, constant, normal, not_true
+from cerflow.logic.conditions.evaluate import constant_value
 from cerflow.logic.conditions.guards import InWindow, Measure, NoRow, Satisfied, Stored
 from cerflow.theory.deciding.minterms import EventMinterms
 from cerflow.theory.deciding.witnesses import Budget, event_spaces_of, expressions_of
@@ -118,7 +119,7 @@ class FiniteMemory:
         for atom in t.atoms:
             for rows in choices(sorted(registers_read([atom])), memory):
                 tests += conjuncts(normal(_read(atom, rows)))
-        if FALSE in tests or UNKNOWN in tests:
+        if FALSE in tests or constant(None) in tests:
             return
         live = self._live[t.target]
         for decided, after in self._written(t, memory):
@@ -203,7 +204,7 @@ def _read(part: N, rows: dict[int, _Row | None]) -> N:
             case Measure():
                 return c.Literal(_EventsAgo(0))
             case InWindow(c.Literal(None), CountWindow()):
-                return UNKNOWN
+                return constant(None)
             case InWindow(c.Literal(_EventsAgo() as start), CountWindow(events)):
                 return c.Constant(-start < events)
         return current
@@ -229,16 +230,11 @@ def _comes_out(condition: c.Condition, truth: bool | None) -> c.Condition:
 def _value(expression: c.Expression, truths: dict[c.Condition, bool | None]) -> Value:
     def visit(current: Node, children: Sequence[Node]) -> Node:
         # A condition may hold truth values itself: the whole is looked up, as it was found.
-        if isinstance(current, c.TruthValue) and current.condition in truths:
-            return c.Literal(truths[current.condition])
-        current = with_children(current, children)
-        if isinstance(current, c.If):
-            return current.then if normal(current.condition) == TRUE else current.otherwise
-        return current
+        if isinstance(current, c.Condition) and current in truths:
+            return constant(truths[current])
+        return with_children(current, children)
 
-    found = fold(expression, visit)
-    assert isinstance(found, c.Literal)
-    return found.value
+    return constant_value(rebuild(expression, visit))
 
 
 # -- what registers hold ------------------------------------------------------------------------------------------
