@@ -252,8 +252,9 @@ _Sides = tuple[dict[SymbolicConfiguration, Any], ...]
 
 def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterator[SymbolicWitness | None]:
     """Matches of one transducer that the other lacks, by their lengths, and None after each length."""
-    layer: list[tuple[tuple[Labels, ...], _Sides]] = [((), tuple(dict.fromkeys(r.begin(), YES) for r in both))]
-    seen: set[object] = set()
+    begin: _Sides = tuple(dict.fromkeys(runs.begin(), YES) for runs in both)
+    layer: list[tuple[tuple[Labels, ...], _Sides]] = [((), begin)]
+    seen: set[object] = {(None, *_as_sets(begin))}
     measures = any(runs.measures for runs in both)
     asked = (0,) if one_sided else (0, 1)
     position = 0
@@ -265,7 +266,7 @@ def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterat
             for given, after in _extended(both, sides, event):
                 labels = (*before, given)
                 timed = measures and any(configuration.remembers for side in after for configuration in side)
-                key = (position if timed else None, *(frozenset(side.items()) for side in after))
+                key = (position if timed else None, *_as_sets(after))
                 if key in seen:
                     continue
                 seen.add(key)
@@ -281,6 +282,10 @@ def differences(both: Sequence[Runs], one_sided: bool, solver: Solver) -> Iterat
                     following.append((labels, after))
         layer = following
         yield None
+
+
+def _as_sets(sides: _Sides) -> list[frozenset[tuple[SymbolicConfiguration, Any]]]:
+    return [frozenset(side.items()) for side in sides]
 
 
 def _extended(both: Sequence[Runs], sides: _Sides, event: SymbolicEvent) -> list[tuple[Labels, _Sides]]:
