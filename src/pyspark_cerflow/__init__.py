@@ -6,7 +6,7 @@ nothing of cerflow is imported before it is needed: by `schema`, where everythin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from cerflow.spark.source.planned import Planned
+    from cerflow.spark.source.row_groups import Task, Work
 
 __all__ = ["DefaultSource"]
 
@@ -29,10 +30,8 @@ class DefaultSource(DataSource):
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
-        #: The plan made when the schema was asked for, as bytes.
-        self._schema: StructType | None = None
-        self._work = b""
-        self._slices: list[bytes] = []
+        #: The plan made when the schema was asked for; it travels with the source.
+        self._plan: Planned | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -41,19 +40,17 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of the matches; plans the whole read. Raises the errors of cerflow."""
-        if self._schema is None:
-            planned = self._planned()
-            self._work, self._slices = planned.packed()
-            self._schema = planned.schema
-        return self._schema
+        self._plan = self._plan or self._planned()
+        return self._plan.schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader; raises `InputError` if the user gave a schema that the matches do not have."""
-        if schema.simpleString() != self.schema().simpleString():
+        plan = self._plan or self._planned()
+        if schema.simpleString() != plan.schema.simpleString():
             from cerflow.base.errors import InputError
 
-            raise InputError(f"the matches have the schema {self.schema().simpleString()}; leave out schema(…)")
-        return _Reader(self._work, self._slices)
+            raise InputError(f"the matches have the schema {plan.schema.simpleString()}; leave out schema(…)")
+        return _Reader(plan.work, plan.tasks)
 
     def explain(self) -> str:
         """How the files will be read, in words: what is cut into slices, or why it is not."""
@@ -68,17 +65,17 @@ class DefaultSource(DataSource):
 class _Reader(DataSourceReader):
     """Tasks get the work with this, and their slice as their partition."""
 
-    def __init__(self, work: bytes, slices: list[bytes]) -> None:
+    def __init__(self, work: Work, tasks: Sequence[Task]) -> None:
         self._work = work
-        self._slices = slices
+        self._tasks = tasks
 
     def __getstate__(self) -> dict[str, Any]:
         # The slices of all other tasks need not travel to each of them.
-        return {"_work": self._work, "_slices": []}
+        return {"_work": self._work, "_tasks": ()}
 
     def partitions(self) -> list[InputPartition]:
         """One for each slice."""
-        return [InputPartition(some) for some in self._slices]
+        return [InputPartition(task) for task in self._tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The matches of one slice."""

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 
 from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
-from cerflow.base.arrow_columns import array_of_numbers, one_array, pushed_together
+from cerflow.base.arrow_columns import array_of_numbers, pushed_together
 from cerflow.base.errors import InputError
-from cerflow.engine.evaluate.vectors import plain_numbers
-from cerflow.engine.slices.by_keys import Key
-from cerflow.engine.slices.by_row_groups import RowGroup, extremes_of, is_orderly
+from cerflow.base.units import DAY, UNIT_NAMES
+from cerflow.engine.layout import NULL
+from cerflow.engine.slices.cutting import RowGroup, keys_of, values_of
 from cerflow.files.blocks import reading
 from cerflow.files.column_types import Look
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows, needs_look
@@ -66,7 +66,7 @@ def groups_of(
                 statistics = {
                     name: group.column(places[name]).statistics for name in (type, leading, time) if name in places
                 }
-                bounds: tuple[Key, Key] | None = (rows, rows + size - 1)
+                bounds: tuple[int, int] | None = (rows, rows + size - 1)
                 if leading is not None:
                     bounds = extremes_of(statistics.get(leading), columns.field(leading).type)
                 least, greatest = bounds or (None, None)
@@ -99,6 +99,40 @@ def _valid(rows: int, roles: Sequence[tuple[Any, pa.DataType]]) -> int | None:
         missing.append(int(statistics.null_count))
     # Two columns may lack values in the same rows.
     return rows - sum(missing) if sum(number > 0 for number in missing) <= 1 else None
+
+
+def is_orderly(data_type: pa.DataType) -> bool:
+    """Whether the values of a type can be ordered as numbers here, as statistics order them."""
+    whole = pa.types.is_integer(data_type) and data_type != pa.uint64()
+    real = pa.types.is_float32(data_type) or pa.types.is_float64(data_type)
+    return bool(whole or real or pa.types.is_timestamp(data_type) or pa.types.is_date32(data_type))
+
+
+def extremes_of(statistics: Any, data_type: pa.DataType) -> tuple[int, int] | None:
+    """The least and greatest key that the statistics of a column chunk allow; None if they say nothing of it.
+
+    ``data_type`` is the type in which the column is read.
+    """
+    if statistics is None or not statistics.has_min_max:
+        return None
+    raw = (statistics.min_raw, statistics.max_raw)
+    if not all(isinstance(value, float if pa.types.is_floating(data_type) else int) for value in raw):
+        return None
+    if pa.types.is_date32(data_type):
+        low, high = (days * (DAY // 1000) for days in raw)
+    elif pa.types.is_unsigned_integer(data_type):
+        low, high = (number + (1 << 32) if number < 0 else number for number in raw)
+    else:
+        values = array_of_numbers(np.array(raw))
+        if pa.types.is_timestamp(data_type):
+            text = statistics.logical_type.to_json()
+            stored = next((unit for unit, name in UNIT_NAMES.items() if f'"{name}"' in text), None)
+            if stored is None:
+                return None
+            # Arrow reads seconds, say, that are stored as milliseconds.
+            values = values.cast(pa.timestamp(stored)).cast(pa.timestamp(data_type.unit), safe=False)
+        low, high = keys_of(values).tolist()
+    return (low, high) if NULL < low <= high else None
 
 
 @dataclass(frozen=True)
@@ -167,9 +201,8 @@ class OrderedGroups:
                     break
             found[columns.type] = types
         if columns.time is not None:
-            ends = array_of_numbers(np.array([self.groups[0].least, self.groups[-1].greatest]))
-            kind = self.schema.field(columns.time).type
-            found[columns.time] = (ends.cast(pa.timestamp("ms")) if pa.types.is_date(kind) else ends).cast(kind)
+            ends = np.array([self.groups[0].least, self.groups[-1].greatest])
+            found[columns.time] = values_of(ends, self.schema.field(columns.time).type)
         most = max(map(len, found.values()), default=0)
         return pa.table({name: v.take(array_of_numbers(np.arange(most) % len(v))) for name, v in found.items()})
 
@@ -201,7 +234,7 @@ class OrderedGroups:
             part = self.plan.part(Block(table, np.arange(len(table))), first, None)
             first += len(table)
             if time in names:
-                keys = plain_numbers(one_array(part.table.column(time)))
+                keys = keys_of(part.table.column(time))
                 starts = np.cumsum([0, *(group.rows for group in groups[:-1])])
                 ends = zip(np.minimum.reduceat(keys, starts), np.maximum.reduceat(keys, starts))
                 for group, (least, greatest) in zip(groups, ends):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from functools import partial
 from typing import Literal, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
 
 from cerflow.api.programs.program import Program, without_definitions
 from cerflow.api.query import Query
@@ -28,7 +26,7 @@ from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdo
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan, showing_arguments
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import recognized, selected
-from cerflow.spark.placing.placement import Cut, Placement, PlacementKind, Placing, files_by_tasks
+from cerflow.spark.placing.placement import Placement, PlacementKind, place
 from cerflow.spark.placing.survey import Selected
 from cerflow.spark.source.planned import Planned
 from cerflow.spark.streaming.matching import AHEAD, LatePolicy, match_stream
@@ -94,11 +92,10 @@ def match(
     if isinstance(df, DataFrame) and df.isStreaming:
         refuse_bounds(arguments)
         plan = plan_of(query, df, on_bad_record, **arguments)
-        skip = on_bad_record == "skip"
-        return match_stream(plan, df, delay=delay, buckets=buckets, late=late, skip=skip, ahead=ahead)
+        return match_stream(plan, df, delay=delay, buckets=buckets, late=late, bad=on_bad_record, ahead=ahead)
     if delay is not None:
         raise errors.ArgumentError("delay is for streaming DataFrames; a batch has all its events")
-    whole, rows = _prepared(query, df, on_bad_record, **arguments)
+    rows = _prepared(query, df, on_bad_record, **arguments)
     if hasattr(df.sparkSession, "_jvm") and df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"):
         errors.warn(
             "match is called in foreachBatch, so it sees one micro-batch at a time and loses matches across them; give "
@@ -106,7 +103,7 @@ def match(
         )
     # A survey of the input may meet a bad record.
     with own_errors_raised():
-        placement = _placed(df, whole, rows)
+        placement = place(rows)
     return recognized(rows, placement)
 
 
@@ -125,15 +122,9 @@ def explain(
     `match`. It runs the jobs by which `match` decides, and one that counts keys.
     """
     df, arguments = completed(df, query, **arguments)
-    whole, rows = _prepared(query, df, on_bad_record, **arguments)
-    placement = _placed(df, whole, rows)
-    share = None
-    if placement.kind is PlacementKind.BY_KEY and not rows.guess.is_small:
-        share = rows.greatest_share()
-    paragraphs = {
-        "Sent to the tasks": _sent(whole, rows.plan, df.schema, placement),
-        "Divided": _divided(whole, placement, share),
-    }
+    rows = _prepared(query, df, on_bad_record, **arguments)
+    placement = place(rows)
+    paragraphs = {"Sent to the tasks": _sent(rows, placement), "Divided": _divided(rows, placement)}
     return errors.dotted("\n".join(section(title, table(lines)) for title, lines in paragraphs.items()).rstrip())
 
 
@@ -184,19 +175,12 @@ def refuse_bounds(arguments: PlanArguments) -> None:
 
 def _prepared(
     query: Query | Program | str, df: DataFrame, on_bad_record: str, **arguments: Unpack[PlanArguments]
-) -> tuple[JobPlan, Selected]:
-    """The plan, and the events that are sent; raises all that `match` raises."""
+) -> Selected:
+    """The events that are sent; raises all that `match` raises."""
     _check_frame(df)
     skip = on_bad_record == "skip"
     df = _without_corrupt(df, skip=skip)
-    plan = plan_of(query, df, on_bad_record, **arguments)
-    return plan, selected(without_definitions(query), df, plan, skip=skip)
-
-
-def _placed(df: DataFrame, whole: JobPlan, rows: Selected) -> Placement:
-    """Where events go; ``whole`` is the plan for the DataFrame as it was given."""
-    by_tasks = partial(files_by_tasks, df, whole, skip=rows.skip)
-    return Placing(rows, by_tasks).placed()
+    return selected(df, plan_of(query, df, on_bad_record, **arguments), skip=skip)
 
 
 def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:
@@ -247,16 +231,19 @@ def bad_records(
     columns.
     """
     _check_frame(df)
-    given = [name for name in df.columns if name not in HIDDEN_TYPES and not is_nested(name)]
     df, known = completed(df, query, type=type, time=time, stream=stream)
     schema = Schema(arrow_schema(df), str(known["type"]), time, stream)
     if query is not None:
         schema = without_definitions(query).plan(schema).schema
-    events = EventColumns(schema)
+    return refused(df, EventColumns(schema, df.schema))
+
+
+def refused(df: DataFrame, events: EventColumns) -> DataFrame:
+    """The events of a DataFrame (see `completed`) that cannot be used, as `bad_records` gives them."""
     name = untaken("reason", {c.casefold() for c in df.columns}, str.casefold)
     flagged = events.renamed(df).withColumn("why", events.reason())
     letters = flagged.filter(F.col("why").isNotNull()).toDF(*df.columns, name)
-    return letters.drop(*set(df.columns).difference(given))
+    return letters.drop(*HIDDEN_TYPES, *filter(is_nested, df.columns))
 
 
 def _check_frame(df: DataFrame) -> None:
@@ -269,39 +256,38 @@ def _check_frame(df: DataFrame) -> None:
         )
 
 
-def _sent(plan: JobPlan, sent: JobPlan, types: StructType, placement: Placement) -> list[tuple[str, str]]:
-    """What is sent, given a plan and what it became for the columns ``sent``; ``types`` is the schema of the input."""
+def _sent(rows: Selected, placement: Placement) -> list[tuple[str, str]]:
     if isinstance(placement.how, Planned):
         return [("rows", "tasks read what the query needs from the files themselves")]
-    pushed, left = pushdown(plan.relevance.condition, types, EventColumns(plan.schema))
+    plan, sent = rows.whole, rows.plan
+    pushed, left = pushdown(plan.relevance.condition, rows.events)
     reasons = plan.relevance.reasons
     if plan.positions and placement.kind is not PlacementKind.BY_KEY:
         # By key events are numbered before; else tasks count them.
         pushed, left, reasons = TRUE, (), ("positions count every event",)
-    lines = relevant_lines({"condition": None if pushed == TRUE else show(pushed), "reasons": reasons})
-    rows = [("", line) for line in lines]
-    rows[0] = ("rows", lines[0])
+    first, *others = relevant_lines({"condition": None if pushed == TRUE else show(pushed), "reasons": reasons})
+    found = [("rows", first), *(("", line) for line in others)]
     if left:
-        rows.append(("left to the tasks", "; ".join(map(show, left))))
-    rows.append(("columns", ", ".join(name for name in sent.needed if name != PRECOMPUTED)))
+        found.append(("left to the tasks", "; ".join(map(show, left))))
+    found.append(("columns", ", ".join(name for name in sent.needed if name != PRECOMPUTED)))
     if sent.task.precomputed:
-        rows.append(("as bits", "; ".join(map(show, sent.task.precomputed))))
-    return rows
+        found.append(("as bits", "; ".join(map(show, sent.task.precomputed))))
+    return found
 
 
-def _divided(plan: JobPlan, placement: Placement, greatest_share: float | None) -> list[tuple[str, str]]:
-    """Where the events go; ``greatest_share`` is that of the events of one key, if it was counted."""
-    rows = [("how", str(placement.kind)), ("why", placement.reason)]
-    if isinstance(placement.how, Cut) and placement.how.at_home:
-        rows.append(("put in order", "by Spark"))
-    if greatest_share is not None and greatest_share > limits.SPARK_SKEW:
+def _divided(rows: Selected, placement: Placement) -> list[tuple[str, str]]:
+    plan = rows.whole
+    found = [("how", str(placement.kind)), ("why", placement.reason)]
+    if isinstance(placement.how, tuple) and any(some.home is not None for some in placement.how):
+        found.append(("put in order", "by Spark"))
+    by_key = placement.kind is PlacementKind.BY_KEY and not rows.guess.is_small
+    share = rows.greatest_share() if by_key else 0.0
+    if share > limits.SPARK_SKEW:
         way_out = "a window of time for the whole query" if plan.division.window is None else "input in order of time"
-        rows.append(
-            (
-                "skew",
-                f"one key has {greatest_share:.0%} of these events, so all tasks together are at most "
-                f"{1 / greatest_share:.1f} times as fast as one; {way_out} lets slices of time share the work",
-            )
+        skew = (
+            f"one key has {share:.0%} of these events, so all tasks together are at most {1 / share:.1f} times as fast "
+            f"as one; {way_out} lets slices of time share the work"
         )
-    rows.append(("positions", "numbered" if plan.positions else "not asked for"))
-    return rows
+        found.append(("skew", skew))
+    found.append(("positions", "numbered" if plan.positions else "not asked for"))
+    return found

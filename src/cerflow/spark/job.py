@@ -19,7 +19,7 @@ from cerflow.base.errors import ArgumentError, BadRecordError, InputError, Unsup
 from cerflow.base.schema import Schema
 from cerflow.language.parser import duration_in_microseconds
 from cerflow.language.printer import show
-from cerflow.spark.batch import bad_records, completed, match, plan_of, refuse_bounds
+from cerflow.spark.batch import completed, match, plan_of, refuse_bounds, refused
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames import output as writing
 from cerflow.spark.frames.events import EventColumns
@@ -108,17 +108,15 @@ def run(
     writing.check_partition_columns(result, partition_by)
     if mode == "overwrite-partitions":
         writing.check_partitions_of_table(spark, output, format, partition_by)
-    compiled = without_definitions(query)
-    type, time, stream = str(arguments["type"]), arguments.get("time"), arguments.get("stream")
-    schema = Schema(arrow_schema(df), type, time, stream, arguments.get("time_unit"))
-    events = EventColumns(compiled.plan(schema).schema)
+    compiled, time, stream = without_definitions(query), arguments.get("time"), arguments.get("stream")
+    schema = Schema(arrow_schema(df), str(arguments["type"]), time, stream, arguments.get("time_unit"))
+    events = EventColumns(compiled.plan(schema).schema, df.schema)
     counts: Mapping[str, int] = {}
     if dead_letter is not None and not kept:
         seen = Observation()
         # The counts are right, as no shuffle follows in the same job.
         read = events.renamed(df).observe(seen, *_counted(events)).toDF(*df.columns)
-        refused = bad_records(read, type=type, time=time, stream=stream, query=compiled)
-        writing.write_frame(refused, dead_letter, format=format, mode=letters, options=options)
+        writing.write_frame(refused(read, events), dead_letter, format=format, mode=letters, options=options)
         counts = writing.observed(seen, dead_letter)
     elif count_events:
         (row,) = events.renamed(df).agg(*_counted(events)).collect()
@@ -126,7 +124,7 @@ def run(
     reasons = {text: counts[f"bad{k}"] for k, text in enumerate(events.reasons()) if counts.get(f"bad{k}")}
     bad = sum(reasons.values())
     if bad and on_bad_record == "fail":
-        first = bad_records(df, type=type, time=time, stream=stream, query=compiled).limit(1).toArrow()
+        first = refused(df, events).limit(1).toArrow()
         *values, reason = first.column_names
         raise BadRecordError(shown_row(first, values), first.column(reason)[0].as_py())
     compiled.warn_of_times(events.schema, (counts.get("least"), counts.get("greatest")))
@@ -220,20 +218,17 @@ def stream(
             "stream keeps files in the checkpoint, which Spark Connect cannot access",
             hint="Give the DataFrame of cerflow.spark.match to writeStream yourself.",
         )
-    matching.check_spark()
-    compiled = without_definitions(query)
-    plan = plan_of(compiled, df, "fail" if on_bad_record == "fail" else "skip", **arguments)
-    ids = match_ids or format == "kafka"
-    letters = dead_letter is not None
-    if letters:
+    plan = plan_of(query, df, "fail" if on_bad_record == "fail" else "skip", **arguments)
+    if dead_letter is not None:
         refuse_untransferable(df, arrow_schema(df), df.columns)
+    ids = match_ids or format == "kafka"
     processor = ProcessorOptions(late == "fail", late == "dead-letter", ids, state_limit)
-    bad: matching.BadPolicy = "tell" if on_bad_record == "dead-letter" else on_bad_record
-    prepared = matching.prepare_stream(plan, buckets, processor, delay, bad, ahead, whole=letters)
-    matching.refuse_watermark(df)
+    prepared = matching.prepare_stream(
+        plan, df, processor, delay=delay, buckets=buckets, bad=on_bad_record, ahead=ahead
+    )
     kept = Checkpoint(df.sparkSession, checkpoint)
     kept.check_readable()
-    check_unchanged(kept, _description(compiled, prepared))
+    check_unchanged(kept, _description(prepared))
     idle = duration_in_microseconds(idle_timeout)
     pause = None if idle is None else timedelta(microseconds=idle)
     return RunningStream(prepared, df, output_, kept, trigger=trigger, available_now=available_now, idle_timeout=pause)
@@ -265,12 +260,12 @@ def _checked_output(
     return StreamOutput(output, format, dict(options or {}), dead_letter)
 
 
-def _description(query: Query | Program, prepared: matching.PreparedStream) -> dict[str, Any]:
+def _description(prepared: matching.PreparedStream) -> dict[str, Any]:
     """The facts that must stay the same as long as a checkpoint is used."""
     recognition = prepared.work.recognition
     schema = recognition.schema
     return {
-        "query": show(query.tree),
+        "query": show(prepared.plan.query.tree),
         "columns": [f"{field.name}: {field.type}" for field in list(prepared.work.schema)[:-1]],
         "type": schema.type,
         "time": schema.time,

@@ -115,7 +115,7 @@ def filters(frame):
 
 def turned_off(monkeypatch):
     monkeypatch.setattr(spark_events, "pushdown", lambda *_: (TRUE, ()))
-    monkeypatch.setattr(ordering.e, "narrowed", lambda query, plan, types: (plan, None))
+    monkeypatch.setattr(ordering.e, "narrowed", lambda plan, events: (plan, None))
 
 
 @settings(

@@ -11,8 +11,9 @@ import pytest
 import cerflow
 from cerflow.base import limits
 from cerflow.base.errors import InputError
+from cerflow.engine.slices.cutting import Slice
 from cerflow.language.formula import DurationWindow
-from cerflow.spark.frames.tasks import OwnSlice, OwnSlices
+from cerflow.spark.frames.tasks import OwnSlices
 from support.spark.results import rows_in_a_process
 from support.spark.tasks import Simulation
 
@@ -34,14 +35,14 @@ def test_more_matches_of_one_event_than_fit_in_memory(monkeypatch):
     # There are 2^40 - 1.
     assert [batch.num_rows for batch in islice(found, 5)] == [10] * 5
     rows = events("A" * 40 + "B").append_column("code", pa.array([1] * 41))
-    found = OwnSlices(simulation().recognition, (OwnSlice(),))(iter(rows.to_batches()))
+    found = OwnSlices(simulation().recognition, (Slice(),))(iter(rows.to_batches()))
     assert [batch.num_rows for batch in islice(found, 5)] == [10] * 5
 
 
 def test_slices_have_the_events_that_were_counted():
     sim, table = simulation(), events("ABAB").append_column("code", pa.array([0, 1, 3, 3]))
     right, wrong = (
-        OwnSlices(sim.recognition, tuple(OwnSlice(own=count) for count in counts)) for counts in ((1, 2), (1, 1))
+        OwnSlices(sim.recognition, tuple(Slice(own=count) for count in counts)) for counts in ((1, 2), (1, 1))
     )
     assert sum(batch.num_rows for batch in right(iter(table.to_batches()))) == 2
     with pytest.raises(InputError, match="not those that were counted"):
@@ -55,13 +56,13 @@ def test_times_at_the_ends_of_their_type():
     sim = simulation(cerflow.parse("SELECT * WHERE A ; B WITHIN 100 MILLISECONDS"))
     found, _ = sim.sliced(table, [t[1], 3, t[-1]], batch=2, parts=[])
     assert len(found) == 3
-    assert np.array_equal(sim.axis.keys(table.column("t")), np.array(t))
+    assert np.array_equal(sim.keys(table), np.array(t))
 
 
 def test_tasks_do_not_import_pandas():
     """Many functions of Arrow import it, at the first job in each process of Spark's Python."""
     sim, table = simulation(cerflow.parse("SELECT x, b WHERE A AS x ; B AS b WITHIN 4 MILLISECONDS")), events("AB" * 9)
-    task = OwnSlices(sim.recognition, (OwnSlice(own=18, last=True),))
+    task = OwnSlices(sim.recognition, (Slice(own=18),))
     assert rows_in_a_process(task, iter(table.append_column("code", pa.array([1] * 18)).to_batches(3))) == 17
 
 

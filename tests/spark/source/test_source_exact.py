@@ -20,7 +20,7 @@ from cerflow.api.programs.program import query_as_text
 from cerflow.base.errors import BadRecordError, InputError, UnsupportedQueryError
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.columns_needed import needs_positions
-from cerflow.engine.slices.by_row_groups import cut_at
+from cerflow.engine.slices.cutting import cut_at
 from cerflow.language.formula import Strategy
 from cerflow.spark.source import planned as planning
 from support.conformance import drawn, limit
@@ -84,11 +84,11 @@ def drawn_borders(data):
     borders = data.draw(st.lists(st.integers(-2, 30), max_size=5, unique=True).map(sorted))
 
     def cut(known, lookback, **_):
-        found = cut_at(known, borders if lookback is not None else [], lookback)
+        found = cut_at(known, borders, lookback)
         event(f"{len(found.slices)} slices")
         return found
 
-    with patch.object(planning.by_row_groups, "slices_of_row_groups", cut):
+    with patch.object(planning.cutting, "slices_of_row_groups", cut):
         yield
 
 

@@ -168,9 +168,8 @@ def test_a_file_that_has_changed(tmp_path):
     write(tmp_path, ticks())
     plan = planned(KEYED, tmp_path, time="t")
     write(tmp_path, ticks(100))
-    work, tasks = plan.packed()
     with pytest.raises(InputError, match="has changed since it was planned"):
-        list(task.matches_of(work, tasks[0]))
+        list(task.matches_of(plan.work, plan.tasks[0]))
 
 
 def test_a_value_that_cannot_be_held_is_shown_with_its_event(tmp_path, monkeypatch):
@@ -311,15 +310,14 @@ def test_only_what_is_needed_is_read(tmp_path, monkeypatch):
     on_many_cores(monkeypatch)
     write(tmp_path, ticks(100), [[10] * 10])
     plan = planned("SELECT x[v] WHERE A AS x ; B AS y WITHIN 3 MILLISECONDS", tmp_path, time="t", sliceRows=50)
-    assert plan.work.scan.columns.names == ["type", "t", "v"]
-    assert pa.types.is_dictionary(plan.work.scan.columns.field("type").type)
+    assert plan.work.columns.names == ["type", "t", "v"]
+    assert pa.types.is_dictionary(plan.work.columns.field("type").type)
     read = []
     pieces = row_groups.RowGroupReader.pieces
     monkeypatch.setattr(
         row_groups.RowGroupReader, "pieces", lambda self, group: read.append(group.index) or pieces(self, group)
     )
-    work, tasks = plan.packed()
-    list(task.matches_of(work, tasks[1]))
+    list(task.matches_of(plan.work, plan.tasks[1]))
     # One before its own: the events less than a window before them.
     assert read == [4, 5, 6, 7, 8, 9]
 
@@ -476,7 +474,7 @@ def test_tasks_do_not_import_pandas(tmp_path, query):
     """See the test of this name in `placing`."""
     table = ticks(t=pa.array(range(200), pa.timestamp("ms")))
     path = write(tmp_path, table, [[50] * 4])
-    (task_of_all,) = planned(query, path, time="t").packed()[1]
-    work, _ = planned(query, path, time="t").packed()
+    plan = planned(query, path, time="t")
+    (task_of_all,) = plan.tasks
     expected = cerflow.parse(query).match(table, time="t").count()
-    assert rows_in_a_process(task.matches_of, work, task_of_all) == expected > 0
+    assert rows_in_a_process(task.matches_of, plan.work, task_of_all) == expected > 0

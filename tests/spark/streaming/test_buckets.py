@@ -18,9 +18,9 @@ from cerflow.base.schema import Schema
 from cerflow.base.units import DAY
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.recognize.plan import Plan
-from cerflow.spark.streaming import remembering
-from cerflow.spark.streaming.packing import BEGINNING, PACKED, clock_value, instant_of, packed_by_bucket, unpacked_rows
-from cerflow.spark.streaming.remembering import StateHead
+from cerflow.spark.streaming import processor
+from cerflow.spark.streaming.buckets import BEGINNING, PACKED, clock_value, instant_of, packed_by_bucket, unpacked_rows
+from cerflow.spark.streaming.processor import StateHead
 from support.generators.conditions import Fragment
 from support.generators.queries import streams
 from support.generators.selects import cases
@@ -310,8 +310,8 @@ def test_a_bucket_in_memory_is_used_only_if_it_is_what_the_store_holds():
 def test_a_bucket_in_memory_takes_what_came_elsewhere():
     rows = rows_of(*(("AB"[n % 2], n, 1, n) for n in range(12)))
     run = StreamingRun(PAIRS, COLUMNS, lambda row: 0, 2)
-    own = remembering.KeptBuckets._restored
-    with mock.patch.object(remembering.KeptBuckets, "_restored", autospec=True, side_effect=own) as restored:
+    own = processor.BucketProcessor._restored
+    with mock.patch.object(processor.BucketProcessor, "_restored", autospec=True, side_effect=own) as restored:
         for number, row in enumerate(rows):
             # The last attempt of one micro-batch is made in another process.
             run.batch([row], rehearsed=number == 7)
@@ -381,7 +381,7 @@ def test_states_that_were_written_once_can_be_read(path):
 
 
 def test_every_format_has_a_state_that_was_written_once():
-    assert [path.stem for path in GOLDEN] == [f"state-{n}" for n in range(1, remembering._FORMAT + 1)]
+    assert [path.stem for path in GOLDEN] == [f"state-{n}" for n in range(1, processor._FORMAT + 1)]
 
 
 def test_the_state_of_a_query_that_is_compiled_otherwise_now_is_refused():
@@ -439,8 +439,8 @@ def test_packing_refuses_bad_records_by_their_values():
 
 
 def test_memory_holds_a_bounded_number_of_buckets():
-    remembering._held.clear()
+    processor._held.clear()
     run = StreamingRun(PAIRS, COLUMNS, lambda row: row["k"], 0)
     with mock.patch.object(limits, "STREAM_BUCKETS_HELD", 3):
         run.batch([{"type": "A", "t": 1, "k": k, "v": 1, "seq": k} for k in range(8)])
-        assert len(remembering._held) == 3
+        assert len(processor._held) == 3

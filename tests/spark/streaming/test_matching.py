@@ -194,8 +194,8 @@ def test_times_become_instants(spark, type, unit, values, expected):
     try:
         frame = spark.createDataFrame([("A", value) for value in values], f"type string, t {type}")
         schema = Schema(arrow_schema(frame), "type", "t", None, unit)
-        events = EventColumns(schema)
-        rows = events.renamed(frame).select(matching._instant(events, frame.schema).alias("i"))
+        events = EventColumns(schema, frame.schema)
+        rows = events.renamed(frame).select(matching._instant(events).alias("i"))
         found = [
             None if row.i is None else dt.datetime(1970, 1, 1) + dt.timedelta(microseconds=row.i)
             for row in rows.collect()

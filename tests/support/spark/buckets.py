@@ -10,9 +10,8 @@ import pyarrow as pa
 import cerflow
 from cerflow.base import limits
 from cerflow.spark.frames.plan import make_plan
-from cerflow.spark.streaming import remembering
-from cerflow.spark.streaming.matching import number_of_buckets, stream_work
-from cerflow.spark.streaming.packing import (
+from cerflow.spark.streaming import processor
+from cerflow.spark.streaming.buckets import (
     BEGINNING,
     BUCKET,
     INSTANT,
@@ -22,6 +21,7 @@ from cerflow.spark.streaming.packing import (
     spark_timer,
     watermark_behind,
 )
+from cerflow.spark.streaming.matching import number_of_buckets, stream_work
 from support.spark.results import bag
 
 END = 2**50
@@ -48,7 +48,7 @@ class MemoryStore:
         self.timers.add(time - spark_timer(0))
 
     def _set_head(self, values):
-        self.known = remembering.StateHead(*values)
+        self.known = processor.StateHead(*values)
 
 
 class StreamingRun:
@@ -67,7 +67,7 @@ class StreamingRun:
         self.stores, self.latest, self.watermark = {}, BEGINNING // 1000, BEGINNING // 1000
         self.rows, self.late, self.counts = [], [], Counter()
         self._elsewhere = {}
-        remembering._held.clear()
+        processor._held.clear()
 
     def batch(self, rows, pieces=1, rehearsed=False):
         """One micro-batch, whose rows reach the tasks in some pieces; ``rehearsed``: an attempt fails before."""
@@ -108,12 +108,12 @@ class StreamingRun:
     def _process(self, bucket, blobs, complete, *, expired):
         store = self.stores.setdefault(bucket, MemoryStore())
         watermark = self.watermark * 1000
-        step = remembering.KeptBuckets(self.work, "q", store).process(
-            bucket, blobs, watermark, complete, expired=expired
-        )
+        stateful = processor.BucketProcessor(self.work, "q", processor.ProcessorOptions(), self.delay)
+        stateful.init(store)
+        step = stateful.process(bucket, blobs, watermark, complete, expired=expired)
         self.rows += [row for matches in step.matches for row in matches.to_arrow().to_pylist()]
         self.late += step.late.to_pylist()
-        self.counts.update(events=step.events, held=step.held, steps=1)
+        self.counts.update(events=step.counts["events"], held=step.counts["held"], steps=1)
 
     def end(self):
         """The watermark passes all events."""
@@ -122,9 +122,9 @@ class StreamingRun:
 
     def elsewhere(self):
         """The next micro-batch meets another process, which holds what it held when it was left, at first nothing."""
-        here = remembering._held.copy()
-        remembering._held.clear()
-        remembering._held.update(self._elsewhere)
+        here = processor._held.copy()
+        processor._held.clear()
+        processor._held.update(self._elsewhere)
         self._elsewhere = here
 
 

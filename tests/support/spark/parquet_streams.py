@@ -1,6 +1,7 @@
 """Streams in Parquet files, and what the data source makes of them in this process."""
 
 import os
+import pickle
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,9 +34,8 @@ def planned(query, path, **options):
 
 def recognised(query, path, **options):
     """The matches of all tasks, one after the other, from what travels to them."""
-    plan = planned(query, path, **options)
-    work, tasks = plan.packed()
-    batches = [batch for task in tasks for batch in matches_of(work, task)]
+    plan = pickle.loads(pickle.dumps(planned(query, path, **options)))
+    batches = [batch for task in plan.tasks for batch in matches_of(plan.work, task)]
     return pa.Table.from_batches(batches, schema=batches[0].schema) if batches else pa.table({})
 
 

@@ -1,6 +1,5 @@
 """What Spark would do around the tasks of slices, done in-process: surveys, shuffles, partitions."""
 
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -8,23 +7,21 @@ import pyarrow as pa
 
 from cerflow.api.programs.program import Program, query_as_text
 from cerflow.base.schema import Schema
-from cerflow.engine.evaluate.measures import clock_time, measures
+from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.time_order import sort_by_time
 from cerflow.engine.layout import NULL
-from cerflow.engine.slices.by_keys import (
+from cerflow.engine.slices.cutting import (
     GREATEST,
     LEAST,
     Lookback,
     Pieces,
-    first_in_attribute,
-    first_in_count,
-    first_in_time,
+    keys_of,
     slices_at_home,
     slices_by_key,
 )
-from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import ROW_BITS, Axis, bounds_of, rows_of_column
-from cerflow.spark.frames.events import EventColumns
+from cerflow.engine.slices.division import Division
+from cerflow.language.formula import AttributeWindow
+from cerflow.spark.frames.events import ROW_BITS
 from cerflow.spark.frames.tasks import OwnSlices, Recognition
 
 
@@ -33,9 +30,8 @@ class Simulation:
 
     def __init__(self, query, schema, *, time, window, positions, stream=None, late=False, until=None):
         self.schema = Schema(schema, "type", time, stream)
-        self.axis = Axis(self.schema)
-        self.events = EventColumns(self.schema)
-        self.time, self.window, self.positions, self.late = time, window, positions, late
+        self.time, self.window, self.positions = time, window, positions
+        self.division = Division(window, "", late)
         columns = schema.append(pa.field("number", pa.int64())) if positions else schema
         self.recognition = Recognition(
             query=query_as_text(query),
@@ -50,17 +46,12 @@ class Simulation:
     def keys(self, table, first=0):
         if self.time is None:
             return first + np.arange(table.num_rows)
-        return self.axis.keys(table.column(self.time))
+        return keys_of(table.column(self.time))
 
     def measure(self, table):
         if not isinstance(self.window, AttributeWindow):
             return NULL
-        found = measures(
-            self.window,
-            rows_of_column(self.window.attribute, table.column(self.window.attribute), self.schema),
-            self.schema,
-        )
-        return int(found.max())
+        return int(keys_of(table.column(self.window.attribute)).max())
 
     def pieces(self, tables):
         """What a survey finds: each table is (part, row within it, rows)."""
@@ -72,18 +63,17 @@ class Simulation:
         return Pieces(*(np.array([row[k] for row in rows], np.int64) for k in range(5)))
 
     def lookback(self, pieces):
-        match self.window:
-            case DurationWindow():
-                known = np.unique(np.concatenate([pieces.low, pieces.high])) if self.late else None
-                return Lookback(partial(first_in_time, self.axis.bounds(self.window)), known)
-            case CountWindow(events=events):
-                return Lookback(partial(first_in_count, events, pieces))
-        return Lookback(partial(first_in_attribute, bounds_of(self.window, self.window.attribute, self.schema), pieces))
+        return Lookback(self.division, self.schema, pieces, np.unique(np.concatenate([pieces.low, pieces.high])))
 
     def run(self, task, rows, batch):
         """The matches of a task, given its rows in batches."""
         found = list(task(iter(rows.to_batches(max_chunksize=batch))))
         return [match for some in found for match in some.to_pylist()]
+
+    def task(self, slices, counted):
+        if counted is not None:
+            slices = [counted.counted(some, positions=self.positions) for some in slices]
+        return OwnSlices(self.recognition, slices)
 
     def counted(self, tables, cuts):
         """What a survey counts between keys: each table is one partition in order."""
@@ -103,7 +93,7 @@ class Simulation:
             code = 2 * number + (keys[read] >= some.start)
             rows.append(table.select(self.schema.columns.names).take(pa.array(read)).append_column("code", [code]))
         # Several slices may share a task.
-        return self.run(OwnSlices.of(self.recognition, slices, counted), pa.concat_tables(rows), batch) if rows else []
+        return self.run(self.task(slices, counted), pa.concat_tables(rows), batch) if rows else []
 
     def at_home(self, part, table, keys, slices, counted, batch):
         """The matches of the slices at home in a partition, whose rows are in order."""
@@ -117,13 +107,13 @@ class Simulation:
             codes.append(2 * homes.index(one) + own if one.home == part else -1)
         rows = table.select(self.schema.columns.names).append_column("code", [pa.array(codes, pa.int64())])
         rows = rows.filter(pa.array(np.array(codes, np.int64) >= 0))
-        return self.run(OwnSlices.of(self.recognition, homes, counted), rows, batch) if homes else []
+        return self.run(self.task(homes, counted), rows, batch) if homes else []
 
     def sliced(self, table, starts, *, batch, parts):
         """All matches of a table in order, cut at some keys; ``parts`` are keys between which events are counted."""
         keys = self.keys(table)
         pieces = self.counted([table], np.unique([*starts, *parts]))
-        slices = slices_by_key(sorted(starts), self.lookback(pieces), pieces)
+        slices = slices_by_key(sorted(starts), self.lookback(pieces))
         counted = self.counted([table], np.unique([k for s in slices for k in (s.begin, s.start)]))
         return self.shuffled(table, keys, slices, counted, batch), slices
 
@@ -143,7 +133,7 @@ class Simulation:
         ``borders`` are the rows of each partition with which files begin.
         """
         pieces = self.cut_up(tables, piece, borders)
-        slices = slices_at_home(pieces, self.lookback(pieces))
+        slices = slices_at_home(self.lookback(pieces))
         assert [LEAST, *(s.stop for s in slices)] == [*(s.start for s in slices), GREATEST]
         tables = [sort_by_time(table, self.time, sequence) for table in tables]
         counted = self.counted(tables, np.unique([k for s in slices for k in (s.begin, s.start)])) if counts else None

@@ -55,7 +55,7 @@ def measures(window: Window, rows: BatchRows, schema: Schema) -> Ints:
     """The measure of each event, null where an attribute is null."""
     vector = _vector(window, rows)
     if vector.kind is ValueKind.FLOAT:
-        return np.where(vector.missing(), NULL, _ordered(vector.floats()))
+        return np.where(vector.missing(), NULL, order_of_floats(vector.floats()))
     return vector.integers()
 
 
@@ -73,12 +73,9 @@ def bounds(window: Window, rows: BatchRows, schema: Schema, *, closed: bool = Fa
     return np.where(np.isnan(now), NULL, _edges(now, float(np.nextafter(width, np.inf)) if closed else width))
 
 
-def first_inside(key: float, size: Fraction) -> float:
-    """The least value inside a window of this size that ends at ``key``; a whole number if ``key`` is one."""
-    if isinstance(key, float):
-        # Infinity minus itself is NaN, hence outside.
-        return min(key, float(floats_of(_edges(np.array([key]), float(size)) + 1)[0]))
-    return int(_below(np.array([key]), size)[0]) + 1
+def outside(found: Ints, size: Fraction, *, floats: bool) -> Ints:
+    """For each measure the greatest one outside a window of this size that ends there."""
+    return _edges(floats_of(found), float(size)) if floats else _below(found, size)
 
 
 def event_times(rows: BatchRows, schema: Schema) -> Ints:
@@ -142,7 +139,7 @@ class Duration:
 
     def bounds(self, times: Ints) -> Ints:
         """For each time the greatest one from which the duration has passed."""
-        return _edges(floats_of(times), float(self._size)) if self.floats else _below(times, self._size)
+        return outside(times, self._size, floats=self.floats)
 
     def deadlines(self, begins: Ints) -> Ints:
         """The times when the duration has passed, rounded up to the unit of the time column."""
@@ -151,7 +148,7 @@ class Duration:
             after = now + size
             while (early := after - now < size).any():
                 after = np.where(early, np.nextafter(after, np.inf), after)
-            return _ordered(pa.array(after).cast(self._target).to_numpy().astype(np.float64))
+            return order_of_floats(pa.array(after).cast(self._target).to_numpy().astype(np.float64))
         if self.whole > MOST:
             return np.full(begins.shape, self._end)
         found = np.minimum(begins, self._end - self.whole) + self.whole
@@ -190,12 +187,12 @@ def _edges(now: Floats, width: float) -> Ints:
     with np.errstate(invalid="ignore", over="ignore"):
         guess = now - width
         after = np.nextafter(guess, np.inf)
-        edges = _ordered(guess)
+        edges = order_of_floats(guess)
         unsettled = np.flatnonzero((now - guess < width) | (now - after >= width))
         # Near zero floats are so dense that the edge can be many float steps from the guess.
         some = now[unsettled]
-        low = np.full(some.shape, _ordered(np.array(-np.inf)))
-        high = np.full(some.shape, _ordered(np.array(np.inf)))
+        low = np.full(some.shape, order_of_floats(np.array(-np.inf)))
+        high = np.full(some.shape, order_of_floats(np.array(np.inf)))
         while (high - 1 > low).any():
             middle = (low & high) + ((low ^ high) >> 1)
             outside = some - floats_of(middle) >= width
@@ -210,7 +207,7 @@ def floats_of(order: Ints) -> Floats:
     return np.where(order < 0, np.int64(NULL) - order - 1, order).view(np.float64)
 
 
-def _ordered(values: Floats) -> Ints:
-    """Integers in the order of the floats."""
+def order_of_floats(values: Floats) -> Ints:
+    """Integers in the order of floats, as `measures` gives them; see `floats_of`."""
     bits = (values + 0.0).view(np.int64)
     return np.where(bits < 0, np.int64(NULL) - bits - 1, bits)

@@ -19,16 +19,14 @@ import pyarrow as pa
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import array_of_numbers
-from cerflow.base.schema import Schema
-from cerflow.engine.evaluate.measures import bounds, event_times, measures
-from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.engine.events.store import one_batch
+from cerflow.base.schema import Schema, ValueKind
+from cerflow.engine.evaluate.measures import outside, window_size
 from cerflow.engine.layout import NULL
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.slices.by_keys import Slice
+from cerflow.engine.slices.cutting import Slice, duration_of_keys, keys_of
 from cerflow.engine.slices.division import Division, divided
 from cerflow.engine.stopping import checked
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
@@ -37,7 +35,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 class InSlices:
     """The parts of the matches of a query in order, recognised again by several threads at every iteration."""
 
-    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice[int]]) -> None:
+    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice]) -> None:
         self._stream = stream
         self._threads = threads
         self._slices = slices
@@ -71,7 +69,7 @@ class InSlices:
 
         return pool.submit(copy_context().run, watched)
 
-    def _recognize(self, some: Slice[int], idle: list[Driver]) -> list[Part]:
+    def _recognize(self, some: Slice, idle: list[Driver]) -> list[Part]:
         """The parts of a slice; ``idle`` are recognisers that have nothing to do, as this one has then."""
         try:
             driver = idle.pop()
@@ -100,7 +98,7 @@ def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices 
     return None if slices is None else InSlices(stream, threads, slices)
 
 
-def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice[int]] | None:
+def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice] | None:
     """Slices for this many threads; None if they would have to begin too far back, or there is no window."""
     count: int = table.num_rows
 
@@ -118,7 +116,7 @@ def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -
     if begins is None:
         return None
 
-    def cut(length: int) -> tuple[list[Slice[int]], int]:
+    def cut(length: int) -> tuple[list[Slice], int]:
         """Slices of this many events, about, and the longest overlap."""
         starts = np.arange(0, count, length)
         firsts = np.clip(begins(starts), 0, starts)
@@ -141,35 +139,30 @@ def _begins(window: Window, late: bool, table: pa.Table, schema: Schema) -> Call
     count = table.num_rows
     if isinstance(window, CountWindow):
         return lambda starts: starts - min(window.events, count)
-    name = window.attribute if isinstance(window, AttributeWindow) else schema.time
-    assert name is not None  # types were checked
-    column = table.select([name])
-
-    def rows(some: pa.Table) -> BatchRows:
-        return BatchRows(one_batch(some), schema, np.arange(some.num_rows), finest_unit(schema))
-
-    def at(places: Ints) -> BatchRows:
-        return rows(column.take(array_of_numbers(places)))
-
     if isinstance(window, DurationWindow):
+        times, duration = table.column(str(schema.time)), duration_of_keys(window, schema)
+
+        def keys_at(places: Ints) -> Ints:
+            return keys_of(times.take(array_of_numbers(places)))
 
         def first_beyond(starts: Ints) -> Ints:
             """For each bound the first event whose time is greater; only some times are looked at, as times ascend."""
-            bound = bounds(window, at(np.maximum(starts - late, 0)), schema)
+            bound = duration.bounds(keys_at(np.maximum(starts - late, 0)))
             low, high = np.zeros(len(bound), np.int64), np.full(len(bound), count)
             while (low < high).any():
                 middle = np.minimum((low + high) // 2, count - 1)
-                beyond = event_times(at(middle), schema) > bound
+                beyond = keys_at(middle) > bound
                 high = np.where(beyond, np.minimum(high, middle), high)
                 low = np.where(beyond, low, np.minimum(high, middle + 1))
             return low
 
         return first_beyond
-    measure = measures(window, rows(column), schema)
+    assert isinstance(window, AttributeWindow)
+    measure = keys_of(table.column(window.attribute))
     known = measure != NULL
     greatest: Ints = np.maximum.accumulate(measure)
     if not (greatest[known] == measure[known]).all():
         return None
-    # An event without a measure gets that of the event before.
-    column = column.take(array_of_numbers(np.maximum.accumulate(np.where(known, np.arange(count), 0))))
-    return lambda starts: np.searchsorted(greatest, bounds(window, at(starts), schema), "right")
+    # An event without a measure has the greatest one before it.
+    size, floats = window_size(window, schema, "us"), schema.kind(window.attribute) is ValueKind.FLOAT
+    return lambda starts: np.searchsorted(greatest, outside(greatest[starts], size, floats=floats), "right")

@@ -14,21 +14,25 @@ from dataclasses import replace
 from functools import reduce
 from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (the name under which everybody knows it)
-from pyspark.sql.types import ArrayType, DataType, DoubleType, IntegerType, LongType, StringType, StructType
+from pyspark.sql import types as T  # noqa: N812
 
 from cerflow.api.programs.program import Program
 from cerflow.api.query import Query
 from cerflow.automata.model.clock import has_ticks
 from cerflow.base import limits
 from cerflow.base.errors import BadRecordError, dotted
-from cerflow.base.schema import Schema, ValueKind
+from cerflow.base.schema import Schema, ValueKind, kind_of
+from cerflow.base.units import DAY
 from cerflow.engine.evaluate import ranges
+from cerflow.engine.evaluate.measures import floats_of
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED_BITS, with_bits
 from cerflow.engine.pushdown.relevance import Relevance, by_types, or_invalid, plainly
 from cerflow.engine.recognize.plan import Plan as EnginePlan
+from cerflow.engine.slices.cutting import GREATEST, LEAST
 from cerflow.language.condition import Condition, Not
 from cerflow.language.predicates.registry import predicates_in
 from cerflow.language.sremo import with_fields
@@ -38,8 +42,8 @@ from cerflow.logic.rewriting.times import with_times_as_numbers
 from cerflow.spark.frames.conditions import SparkConditions
 from cerflow.spark.frames.plan import JobPlan
 
-#: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower `ROW_BITS`.
-IDENTIFIER = "row"
+#: Numbers the rows of the input: the partition in the upper bits, the row in the partition in the lower ones.
+IDENTIFIER, ROW_BITS = "row", 33
 #: Each event's position in the whole stream.
 POSITION = "position"
 
@@ -59,11 +63,18 @@ def record_as_json(columns: Sequence[Column]) -> Column:
 
 
 class EventColumns:
-    """The expressions that a plan needs, over a DataFrame with plain column names."""
+    """The expressions that a plan needs, over a DataFrame with plain column names.
 
-    def __init__(self, schema: Schema) -> None:
+    ``types`` is the schema of the DataFrame as it was given.
+    """
+
+    def __init__(self, schema: Schema, types: T.StructType) -> None:
         self.schema = schema
         self._plain = {name: f"c{k}" for k, name in enumerate(schema.columns.names)}
+        #: Conditions on these events as columns.
+        self.conditions = SparkConditions({f.name: f.dataType for f in types.fields}, self._plain, schema.type)
+        #: The type of the values that Spark compares in place of keys (see `cerflow.engine.slices.cutting`).
+        self.key_type = _key_type(schema)
 
     def plain(self, name: str) -> str:
         """The name of an input column inside."""
@@ -72,10 +83,6 @@ class EventColumns:
     def renamed(self, frame: DataFrame) -> DataFrame:
         """The frame with plain column names."""
         return frame.toDF(*self._plain.values())
-
-    def conditions(self, types: StructType) -> SparkConditions:
-        """Conditions on these events as columns; ``types`` is the schema of the input."""
-        return SparkConditions({f.name: f.dataType for f in types.fields}, self._plain, self.schema.type)
 
     def reason(self) -> Column:
         """The reason why an event cannot be used, null if it can; the same text as the engine's (spec §7)."""
@@ -99,7 +106,7 @@ class EventColumns:
         for name, most in ranges.limits(self.schema).items():
             # All of Spark's times fit 64 bits.
             if name in names and self.schema.kind(name) is ValueKind.INTEGER:
-                value = F.col(self.plain(name)).cast(LongType())
+                value = F.col(self.plain(name)).cast(T.LongType())
                 found[f"a value of '{name}' {ranges.why(name, self.schema, most)}"] = (value < -most) | (value > most)
         return found
 
@@ -121,9 +128,9 @@ class EventColumns:
         kinds = {self.schema.kind(n) for n in key}
         if ValueKind.FLOAT in kinds:
             # Zero has two bit patterns, and NaN is null.
-            number = column.cast(DoubleType()) + F.lit(0.0)
+            number = column.cast(T.DoubleType()) + F.lit(0.0)
             return F.when(~F.isnan(number), number)
-        return column.cast(LongType()) if ValueKind.INTEGER in kinds else column
+        return column.cast(T.LongType()) if ValueKind.INTEGER in kinds else column
 
     def has_keys(self, plan: JobPlan) -> Column:
         """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
@@ -131,8 +138,37 @@ class EventColumns:
         return known | ~self.valid()
 
     def leading(self) -> Column:
-        """The value that an `Axis` measures: the time, or, without one, the identifier of the row."""
+        """The value that has a key: the time, or, without one, the identifier of the row."""
         return F.col(IDENTIFIER if self.schema.time is None else self.plain(self.schema.time))
+
+    def at_least(self, key: int) -> Column:
+        """Whether the leading value has at least a key, which is none of the ends."""
+        return self._compared() >= F.lit(self._literal(key)).cast(self.key_type)
+
+    def with_number_of_keys(self, rows: DataFrame, name: str, keys: Sequence[int]) -> DataFrame:
+        """Rows with the number of keys (ascending) at which to cut that are not greater than their own."""
+        inner = [self._literal(key) for key in keys if key not in (LEAST, GREATEST)]
+        rows = with_number_of_cuts(rows, name, self._compared(), inner, self.key_type)
+        return rows.withColumn(name, F.col(name) + keys.count(LEAST))
+
+    def _compared(self) -> Column:
+        return (
+            self.leading().cast(self.key_type)
+            if isinstance(self.key_type, T.LongType | T.DoubleType)
+            else self.leading()
+        )
+
+    def _literal(self, key: int) -> int | float | str:
+        """The least value with at least a key; cast it to ``key_type``."""
+        match self.key_type:
+            case T.LongType():
+                return key
+            case T.DoubleType():
+                return float(floats_of(np.array([key]))[0])
+            case T.DateType():
+                return str(np.datetime64(-(-key * 1000 // DAY), "D"))
+        zone = "Z" if isinstance(self.key_type, T.TimestampType) else ""
+        return f"{np.datetime64(key, 'us')}{zone}"
 
     def order(self, plan: JobPlan) -> list[Column]:
         """The columns that order the input: time, sequence, and then place (nulls last, as in-process)."""
@@ -140,13 +176,31 @@ class EventColumns:
         return [F.col(self.plain(name)).asc_nulls_last() for name in names] + [F.col(IDENTIFIER).asc()]
 
 
-def array_column(values: Iterable[object], data_type: DataType) -> Column:
+def _key_type(schema: Schema) -> T.DataType:
+    found = pa.int64() if schema.time is None else schema.columns.field(schema.time).type
+    if pa.types.is_date(found):
+        return T.DateType()
+    match kind_of(found):
+        case ValueKind.FLOAT:
+            return T.DoubleType()
+        case ValueKind.TIMESTAMP:
+            return T.TimestampNTZType() if found.tz is None else T.TimestampType()
+    return T.LongType()
+
+
+def exact(schema: Schema) -> bool:
+    """Whether Spark compares the times of a schema as the engine does."""
+    data_type = None if schema.time is None else schema.columns.field(schema.time).type
+    return data_type is None or not (pa.types.is_timestamp(data_type) and data_type.unit == "ns")
+
+
+def array_column(values: Iterable[object], data_type: T.DataType) -> Column:
     """Values as an array, made of one text: thousands of literals would take long to plan."""
-    return F.split(F.lit(",".join(map(str, values))), ",").cast(ArrayType(data_type))
+    return F.split(F.lit(",".join(map(str, values))), ",").cast(T.ArrayType(data_type))
 
 
 def with_number_of_cuts(
-    rows: DataFrame, name: str, value: Column, cuts: Sequence[object], data_type: DataType
+    rows: DataFrame, name: str, value: Column, cuts: Sequence[object], data_type: T.DataType
 ) -> DataFrame:
     """Rows with the number of cuts (ascending, as in `array_column`) not greater than a value; all of them for null.
 
@@ -162,37 +216,33 @@ def with_number_of_cuts(
     return rows
 
 
-def pushdown(relevant: Condition, types: StructType, events: EventColumns) -> tuple[Condition, tuple[Condition, ...]]:
-    """The condition by which Spark drops events that are not relevant, TRUE for none, and what only the engine decides.
-
-    ``types`` is the schema of the input.
-    """
-    conditions = events.conditions(types)
+def pushdown(relevant: Condition, events: EventColumns) -> tuple[Condition, tuple[Condition, ...]]:
+    """The condition by which Spark drops irrelevant events, TRUE for none, and what only the engine decides."""
+    decides = events.conditions.decides
     if len(leaves_of(relevant)) > limits.PUSHED_LEAVES:
         relevant = by_types(relevant, events.schema)
-    left = tuple(leaf for leaf in leaves_of(relevant) if not conditions.decides(leaf))
-    return weakened(relevant, conditions.decides), left
+    return weakened(relevant, decides), tuple(leaf for leaf in leaves_of(relevant) if not decides(leaf))
 
 
-def relevant(frame: DataFrame, plan: JobPlan, types: StructType, events: EventColumns, *, skip: bool) -> DataFrame:
+def relevant(frame: DataFrame, plan: JobPlan, events: EventColumns, *, skip: bool) -> DataFrame:
     """The relevant events of a frame with plain column names, and bad records unless these are skipped."""
-    condition, _ = pushdown(plan.relevance.condition, types, events)
+    condition, _ = pushdown(plan.relevance.condition, events)
     if condition == TRUE:
         return frame
     condition = condition if skip else or_invalid(condition, plan.schema)
-    return frame.filter(events.conditions(types).proposition(condition))
+    return frame.filter(events.conditions.proposition(condition))
 
 
-def narrowed(query: Query | Program, plan: JobPlan, types: StructType) -> tuple[JobPlan, Column | None]:
+def narrowed(plan: JobPlan, events: EventColumns) -> tuple[JobPlan, Column | None]:
     """A plan that needs fewer columns, and the column of bits; the same plan, and None, if that does not pay.
 
-    It never pays for programs, whose statements read different events. The bits are over plain names of the columns of
-    ``types``, and for relevant events alone.
+    It never pays for programs, whose statements read different events. The bits are over plain names, and for relevant
+    events alone.
     """
+    query = plan.query
     if isinstance(query, Program):
         return plan, None
-    events = EventColumns(plan.schema)
-    conditions = events.conditions(types)
+    conditions = events.conditions
     stream = plan.schema.stream if query.tree.streams else None
     transducer = query.plan(plan.schema).transducer
     # Ticks have a type, so types must be sent.
@@ -207,10 +257,10 @@ def narrowed(query: Query | Program, plan: JobPlan, types: StructType) -> tuple[
     found = []
     for number, condition in enumerate(precomputed):
         true, false = (conditions.proposition(known) for known in _known(condition, plan.schema, stream))
-        found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast(LongType()))
+        found.append(F.when(true, 1 << 2 * number).when(false, 0).otherwise(2 << 2 * number).cast(T.LongType()))
     bits = reduce(Column.bitwiseOR, found)
     bits = _checked(bits, events, [name for name in ranges.limits(plan.schema) if name not in needed])
-    bits = bits.cast(LongType() if wide else IntegerType())
+    bits = bits.cast(T.LongType() if wide else T.IntegerType())
     # An event without a type is a bad record, even if types are not sent.
     bits = F.when(F.col(events.plain(schema.type)).isNotNull(), bits)
     # Later steps cannot look at values that are not sent.
@@ -253,8 +303,8 @@ def _checked(bits: Column, events: EventColumns, names: Sequence[str]) -> Column
     """The bits, or the error of a bad record for a value of these columns that the engine could not hold."""
     for reason, bad in events.beyond(names).items():
         values = F.concat_ws(
-            ", ", *(F.concat(F.lit(f"{n}: "), F.col(events.plain(n)).cast(StringType())) for n in names)
+            ", ", *(F.concat(F.lit(f"{n}: "), F.col(events.plain(n)).cast(T.StringType())) for n in names)
         )
         text = F.concat(F.lit(f"{BadRecordError.__module__}.BadRecordError: row {{"), values, F.lit(f"}}: {reason}"))
-        bits = F.when(bad, F.raise_error(text).cast(LongType())).otherwise(bits)
+        bits = F.when(bad, F.raise_error(text).cast(T.LongType())).otherwise(bits)
     return bits

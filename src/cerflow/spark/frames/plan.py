@@ -61,6 +61,7 @@ class Demands:
 class JobPlan(Demands):
     """The plan of a query for a DataFrame; ``task`` is the work of tasks that would get all columns of ``schema``."""
 
+    query: Query | Program
     schema: Schema
     sequence: str | None
     result: pa.Schema
@@ -138,7 +139,7 @@ def make_plan(
         until=None if until is None else clock_time(until, schema),
     )
     result = report.shown("structs", None, flat, counts)
-    return JobPlan(**vars(demands), schema=schema, sequence=sequence, result=result, task=task)
+    return JobPlan(**vars(demands), query=query, schema=schema, sequence=sequence, result=result, task=task)
 
 
 def showing_arguments(function: _F, without: Sequence[str] = ()) -> _F:

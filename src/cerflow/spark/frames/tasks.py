@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import groupby, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,9 @@ from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import Recognizer
 from cerflow.engine.results.report import CountForm
-from cerflow.engine.slices.by_keys import Pieces, Slice
+from cerflow.engine.slices.cutting import Slice, keys_of
 from cerflow.language.condition import Condition
 from cerflow.language.predicates.registry import Predicate, predicates_in, using
-from cerflow.spark.frames.axis import Axis
 from cerflow.spark.worker import prepare_worker
 
 CHANGED = (
@@ -69,12 +68,8 @@ class Recognition:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the events of one task, which come in the order of time."""
-        runner = None
-        for rows in as_larger_tables(batches, self.schema.columns.names):
-            runner = runner or SliceRunner(self, Bound(self.max_matches), OwnSlice(last=True))
-            yield from runner.report(rows)
-        if runner is not None:
-            yield from runner.finish()
+        parts = ((True, rows) for rows in as_larger_tables(batches, self.schema.columns.names))
+        return matches_of_slice(self, Slice(), parts, Bound(self.max_matches))
 
     def refuse(self, rows: pa.Table) -> None:
         """Raise the error for bad records: rows of a distributed input have no number, so values name the first one."""
@@ -83,74 +78,53 @@ class Recognition:
         raise BadRecordError(shown, rows.column(reason)[0].as_py().replace(PRECOMPUTED, self.type))
 
 
-class OwnSlice(NamedTuple):
-    """What a task knows of a slice.
+def matches_of_slice(
+    recognition: Recognition,
+    some: Slice,
+    parts: Iterable[tuple[bool, pa.Table]],
+    bound: Bound,
+    changed: str = CHANGED,
+) -> Iterator[pa.RecordBatch]:
+    """The matches of one slice of a stream, a bounded number at a time; ``bound`` is on all slices of a task.
 
-    ``first`` is the position of its first event, if positions are needed; ``own`` the number of its own events, and
-    ``found`` the key of an event before it, if the result relies on these. ``last`` says that it ends the stream.
+    The events come in order, in parts of which the first ones are only read, as another slice reports their matches,
+    and the others are the slice's own. If it says which position is the ``first``, the events are numbered in a last
+    column; else the rows have all columns. The last slice of the stream also reports what is detected after all events,
+    if it is known that none is to come before a time. Nothing is reported without any event.
+
+    Raises `TooManyMatchesError` before matches beyond the bound are listed, and `InputError` with the text ``changed``
+    for another number of events than was counted, or if the event on which the slice relies is not there.
     """
+    recognizer: Recognizer | ProgramRecognizer | None = None
+    position, reported = some.first, 0
+    before: pa.Table | None = None
 
-    first: int | None = None
-    own: int | None = None
-    found: int | None = None
-    last: bool = False
+    def listed(matches: Matches) -> Iterator[pa.RecordBatch]:
+        announced = matches.announced(bound.add)
+        return announced.to_batches(limits.RESULT_ROWS, flat=recognition.flat, counts=recognition.counts)
 
-
-class SliceRunner:
-    """One slice of a stream: the events before it are read first, then its own matches are reported.
-
-    The events come in order, as rows of tables. ``bound`` is on the matches of all slices of a task. If the slice says
-    which position is the ``first``, the events are numbered in a last column; else the rows have all columns.
-    """
-
-    def __init__(self, recognition: Recognition, bound: Bound, own: OwnSlice) -> None:
-        self.own = own
-        self._recognition = recognition
-        self._recognizer = recognizers_of(recognition)(None)
-        self._bound = bound
-        self._next = own.first
-        self._reported = 0
-        self._latest: pa.Table | None = None
-
-    def prepare(self, rows: pa.Table) -> None:
-        """Read events whose matches another slice reports, without reporting any."""
-        self._latest = rows
-        self._recognizer.push(self._numbered(rows))
-
-    def report(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """The matches detected at some events, a bounded number at a time.
-
-        Raises `TooManyMatchesError` before matches beyond the bound are listed, and `InputError` if the event on which
-        the slice relies is not among those before.
-        """
-        if self.own.found is not None and not self._reported:
-            schema, latest = self._recognition.schema, self._latest
-            if latest is None or Axis(schema).keys(latest.column(str(schema.time)))[-1] < self.own.found:
-                raise InputError(CHANGED)
-        self._reported += rows.num_rows
-        yield from self._listed(self._recognizer.push(self._numbered(rows)))
-
-    def finish(self) -> Iterator[pa.RecordBatch]:
-        """The matches detected after all events, if it is known that none is to come before a time; see `report`.
-
-        Raises `InputError` for another number of events than was counted.
-        """
-        if self.own.own is not None and self._reported != self.own.own:
-            raise InputError(CHANGED)
-        if self.own.last and self._recognition.until is not None:
-            yield from self._listed(self._recognizer.advance(self._recognition.until[0]))
-
-    def _listed(self, matches: Matches) -> Iterator[pa.RecordBatch]:
-        given = self._recognition
-        counted = matches.announced(self._bound.add)
-        yield from counted.to_batches(limits.RESULT_ROWS, flat=given.flat, counts=given.counts)
-
-    def _numbered(self, rows: pa.Table) -> pa.Table:
-        if self._next is None:
-            return rows
-        numbers = array_of_numbers(np.arange(self._next, self._next + rows.num_rows))
-        self._next += rows.num_rows
-        return rows.append_column(self._recognition.position, numbers)
+    for is_own, rows in parts:
+        recognizer = recognizer or recognizers_of(recognition)(None)
+        if is_own and not reported and some.found is not None:
+            time = str(recognition.schema.time)
+            if before is None or keys_of(before.column(time))[-1] < some.found:
+                raise InputError(changed)
+        if position is not None:
+            numbers = array_of_numbers(np.arange(position, position + rows.num_rows))
+            position += rows.num_rows
+            rows = rows.append_column(recognition.position, numbers)
+        matches = recognizer.push(rows)
+        if is_own:
+            reported += rows.num_rows
+            yield from listed(matches)
+        else:
+            before = rows
+    if recognizer is None:
+        return
+    if some.own not in (None, reported):
+        raise InputError(changed)
+    if some.is_last and recognition.until is not None:
+        yield from listed(recognizer.advance(recognition.until[0]))
 
 
 @lru_cache(maxsize=16)
@@ -165,29 +139,23 @@ def recognizers_of(recognition: Recognition) -> Callable[[bytes | None], Recogni
     predicates: tuple[Predicate, ...] = () if packed is None else cloudpickle.loads(packed)
     with using(predicates):
         query = read_query(recognition.query, recognition.language)
-    precomputed = None
-    if recognition.precomputed:
-        assert isinstance(query, Query)
-        # Queries with predicates have no precomputed conditions.
-        precomputed = Plan(
-            query.tree,
-            schema,
-            position=recognition.position,
-            positions=recognition.positions,
-            precomputed=recognition.precomputed,
-        )
+    position, positions = recognition.position, recognition.positions
+    conditions, precomputed = recognition.precomputed, None
+    # Queries with predicates, and programs, have none.
+    if conditions and isinstance(query, Query):
+        precomputed = Plan(query.tree, schema, position=position, positions=positions, precomputed=conditions)
 
     def recognizer(snapshot: bytes | None) -> Recognizer | ProgramRecognizer:
         # A worker process may serve queries with other predicates of the same names.
         with using(predicates):
             if isinstance(query, Program):
-                made = query.recognizer_for(schema, recognition.refuse, positions=recognition.positions)
+                made = query.recognizer_for(schema, recognition.refuse, positions=positions)
                 if snapshot is not None:
                     made.take_over(snapshot)
                 return made
             if snapshot is not None:
                 return Recognizer.restore(query, snapshot, on_bad_record=recognition.refuse)
-            plan = precomputed or query.plan(schema, recognition.position, recognition.positions)
+            plan = precomputed or query.plan(schema, position, positions)
             new = Recognizer(query.tree, schema, on_bad_record=recognition.refuse, plan=plan)
             if recognition.by_clock:
                 new.run_clock()
@@ -255,46 +223,21 @@ class OwnSlices:
     """A query for tasks that get slices: rows in order, and in the last column `SLICE` of `ordering`."""
 
     recognition: Recognition
-    slices: tuple[OwnSlice, ...]
-
-    @classmethod
-    def of(cls, recognition: Recognition, slices: Sequence[Slice[int]], counted: Pieces | None) -> OwnSlices:
-        """The work on some slices of a stream.
-
-        The pieces that were ``counted`` lie between the keys where slices begin, start and stop.
-        """
-        known = []
-        for some in slices:
-            first = own = None
-            if counted is not None:
-                before = counted.before(some.start)
-                own = counted.before(some.stop) - before
-                if recognition.position is not None:
-                    # Of the events before its start a slice at home reads its own only.
-                    first = before - counted.before(some.start, some.home) + counted.before(some.begin, some.home)
-            known.append(OwnSlice(first, own, some.found, some.is_last))
-        return cls(recognition, tuple(known))
+    slices: Sequence[Slice]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Recognise in the slices of one task, one after the other."""
         bound = Bound(self.recognition.max_matches)
-        runner: SliceRunner | None = None
-        # Positions are added here.
+        for number, parts in groupby(self._parts(batches), key=lambda part: part[0] // 2):
+            own = ((code % 2 == 1, rows) for code, rows in parts)
+            yield from matches_of_slice(self.recognition, self.slices[number], own, bound)
+
+    def _parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.Table]]:
+        """Rows that stand together and have the same value in the last column, with that."""
+        # Positions are added later.
         names = [name for name in self.recognition.schema.columns.names if name != self.recognition.position]
         for rows in as_larger_tables(batches, [*names, _LAST]):
             codes = numbers_of(one_array(rows.column(_LAST)))
             rows = rows.drop_columns([_LAST])
-            ends = [*(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]
-            for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-                number, is_own = divmod(int(codes[begin]), 2)
-                if runner is None or self.slices[number] is not runner.own:
-                    if runner is not None:
-                        yield from runner.finish()
-                    runner = SliceRunner(self.recognition, bound, self.slices[number])
-                some = rows.slice(begin, end - begin)
-                if is_own:
-                    yield from runner.report(some)
-                else:
-                    runner.prepare(some)
-        if runner is not None:
-            yield from runner.finish()
+            for begin, end in pairwise([0, *(np.flatnonzero(np.diff(codes)) + 1).tolist(), len(codes)]):
+                yield int(codes[begin]), rows.slice(begin, end - begin)

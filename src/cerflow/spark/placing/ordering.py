@@ -21,19 +21,16 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from cerflow.api.programs.program import Program
-from cerflow.api.query import Query
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
-from cerflow.engine.slices.by_keys import GREATEST, LEAST, Slice
+from cerflow.engine.slices.cutting import GREATEST, LEAST, Slice
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames import events as e
-from cerflow.spark.frames.axis import ROW_BITS
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import in_backticks, spark_schema
 from cerflow.spark.frames.tasks import CHANGED, OwnSlices
-from cerflow.spark.placing.placement import Cut, Placement, PlacementKind
+from cerflow.spark.placing.placement import Placement, PlacementKind
 from cerflow.spark.placing.survey import Selected, estimate
 from cerflow.spark.source.planned import Planned
 
@@ -50,9 +47,9 @@ _CHANGED = (
 )
 
 
-def selected(query: Query | Program, df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
+def selected(df: DataFrame, plan: JobPlan, *, skip: bool) -> Selected:
     """The columns that the query needs, and the events that can be used if others are skipped."""
-    events = e.EventColumns(plan.schema)
+    events = e.EventColumns(plan.schema, df.schema)
     frame = events.renamed(df)
     if skip:
         frame = frame.filter(events.valid())
@@ -60,23 +57,23 @@ def selected(query: Query | Program, df: DataFrame, plan: JobPlan, *, skip: bool
         # Events without keys belong to no substream, and no position counts them. In one task they may show the time.
         frame = frame.filter(events.has_keys(plan))
     if not plan.positions:
-        frame = e.relevant(frame, plan, df.schema, events, skip=skip)
-    plan, bits = e.narrowed(query, plan, df.schema)
+        frame = e.relevant(frame, plan, events, skip=skip)
+    whole, (plan, bits) = plan, e.narrowed(plan, events)
     if bits is not None:
-        events = e.EventColumns(plan.schema)
+        events = e.EventColumns(plan.schema, df.schema)
         frame = frame.withColumn(events.plain(PRECOMPUTED), bits)
     # Without a type an event cannot be used, even if types are not sent.
     names = [events.plain(name) for name in (*plan.needed, plan.schema.type)]
     extra = [] if plan.sequence is None else [events.plain(plan.sequence)]
-    return Selected(frame.select(*dict.fromkeys(names + extra)), events, plan, df.schema, skip)
+    return Selected(frame.select(*dict.fromkeys(names + extra)), events, plan, skip, df, whole)
 
 
 def recognized(given: Selected, placement: Placement) -> DataFrame:
     """The matches in selected events, recognised as a placement says."""
     plan, result = given.plan, spark_schema(given.plan.result)
     match placement.how:
-        case Cut() as how:
-            return _in_slices(given, how)
+        case tuple() as slices:
+            return _in_slices(given, slices)
         case Planned() as planned:
             return planned.frame(given.frame.sparkSession)
         case pa.Array() as until:
@@ -105,29 +102,30 @@ def _ordered(given: Selected, *, by_key: bool, numbered: bool) -> DataFrame:
         order = [F.col(e.POSITION).asc()]
         names.append(e.POSITION)
         # These events count, but have no substream.
-        frame = e.relevant(frame.filter(events.has_keys(plan)), plan, given.types, events, skip=given.skip)
+        frame = e.relevant(frame.filter(events.has_keys(plan)), plan, events, skip=given.skip)
     frame = frame.repartition(*events.keys(plan)) if by_key else frame.repartition(1)
     return frame.sortWithinPartitions(*order).select(*names)
 
 
-def _in_slices(given: Selected, how: Cut) -> DataFrame:
+def _in_slices(given: Selected, slices: Sequence[Slice]) -> DataFrame:
     """Every slice in a task with the events before it that it needs; those with a home where they are."""
     plan = given.plan
     recognition = plan.recognition(numbered=plan.positions)
     names = [given.events.plain(name) for name in plan.needed]
+    between, at_home = ([some for some in slices if (some.home is None) is moved] for moved in (True, False))
     found = []
-    if how.at_home:
-        found.append((_at_home(given, how.slices), how.at_home))
-    if how.shuffled:
-        found.append((_shuffled(given, how.shuffled), how.shuffled))
+    if at_home:
+        found.append((_at_home(given, slices), at_home))
+    if between:
+        found.append((_shuffled(given, between), between))
     frames = (
-        rows.select(*names, SLICE).mapInArrow(OwnSlices.of(recognition, slices, how.counted), spark_schema(plan.result))
-        for rows, slices in found
+        rows.select(*names, SLICE).mapInArrow(OwnSlices(recognition, some), spark_schema(plan.result))
+        for rows, some in found
     )
     return reduce(DataFrame.union, frames)
 
 
-def _shuffled(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
+def _shuffled(given: Selected, slices: Sequence[Slice]) -> DataFrame:
     """The events with `SLICE`, each once for every slice that reads it, those of a slice in one task and in order.
 
     Events that none of the slices reads are left out.
@@ -136,7 +134,7 @@ def _shuffled(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     rows = given.frame if whole else _likely(given, slices)
     rows = rows.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
     for name in ("begin", "stop") if whole else ("begin", "start", "stop"):
-        rows = given.with_number_of_keys(rows, name, [getattr(s, name) for s in slices])
+        rows = given.events.with_number_of_keys(rows, name, [getattr(s, name) for s in slices])
     if whole:
         rows = rows.withColumn("start", F.col("stop") + 1)
     # Those that read an event are the ones that have begun and not stopped.
@@ -151,13 +149,13 @@ def _shuffled(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     return divided(tasks, F.col(_NUMBER)).sortWithinPartitions(F.col(SLICE).asc(), *given.events.order(given.plan))
 
 
-def _at_home(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
+def _at_home(given: Selected, slices: Sequence[Slice]) -> DataFrame:
     """The events of the slices of a whole stream that have a home, where they are and in order, with `SLICE`.
 
     The slices are numbered without the others. The job fails if one of their events is not at home.
     """
     rows = given.frame.withColumn(e.IDENTIFIER, F.monotonically_increasing_id())
-    rows = given.with_number_of_keys(rows, _NUMBER, [s.start for s in slices[1:]])
+    rows = given.events.with_number_of_keys(rows, _NUMBER, [s.start for s in slices[1:]])
     # Events of slices between are read for the next one at home.
     homes = [s.home if s.home is not None else n.home for s, n in zip(slices, [*slices[1:], slices[-1]])]
     numbers = accumulate((some.home is not None for some in slices[:-1]), initial=0)
@@ -173,18 +171,18 @@ def _at_home(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
     code = F.when(F.spark_partition_id() == home, number * 2 + own).when(own == 1, changed)
     rows = rows.withColumn(SLICE, code).filter(F.col(SLICE).isNotNull())
     # Without a time they are in order.
-    return rows if given.axis.time is None else rows.sortWithinPartitions(*given.events.order(given.plan))
+    return rows if given.plan.schema.time is None else rows.sortWithinPartitions(*given.events.order(given.plan))
 
 
-def _likely(given: Selected, slices: Sequence[Slice[int]]) -> DataFrame:
+def _likely(given: Selected, slices: Sequence[Slice]) -> DataFrame:
     """The events that any slice reads, if that can be asked of the source without changing its partitions."""
-    frame, axis, leading = given.frame, given.axis, given.events.leading()
-    if axis.time is None or len(slices) > limits.SPARK_RANGES:
+    frame, at_least = given.frame, given.events.at_least
+    if given.plan.schema.time is None or len(slices) > limits.SPARK_RANGES:
         return frame
     ranges = []
     for some in slices:
-        begun = F.lit(True) if some.begin == LEAST else axis.at_least(leading, some.begin)
-        ranges.append(begun if some.stop == GREATEST else begun & ~axis.at_least(leading, some.stop))
+        begun = F.lit(True) if some.begin == LEAST else at_least(some.begin)
+        ranges.append(begun if some.stop == GREATEST else begun & ~at_least(some.stop))
     likely = frame.filter(reduce(Column.__or__, ranges))
     return likely if estimate(likely).pruned == given.guess.pruned else frame
 
@@ -194,8 +192,8 @@ def number_rows(frame: DataFrame) -> DataFrame:
 
     Counts the rows of each partition in a job of its own.
     """
-    part = F.shiftright(F.col(e.IDENTIFIER), ROW_BITS).cast(T.IntegerType())
-    within = F.col(e.IDENTIFIER).bitwiseAND(F.lit((1 << ROW_BITS) - 1))
+    part = F.shiftright(F.col(e.IDENTIFIER), e.ROW_BITS).cast(T.IntegerType())
+    within = F.col(e.IDENTIFIER).bitwiseAND(F.lit((1 << e.ROW_BITS) - 1))
     counts, offsets = _counted(frame.select(part.alias(_PART)))
     return _with_position(frame, within < F.get(counts, part), F.get(offsets, part) + within)
 

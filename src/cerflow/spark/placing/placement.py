@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -28,18 +27,15 @@ from cerflow.base.array_types import Ints
 from cerflow.base.errors import CerflowError, counted
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.evaluate.ranges import limits as limits_of
-from cerflow.engine.slices import by_keys
-from cerflow.engine.slices.by_keys import LEAST, Lookback, Pieces, Slice, slices_at_home, slices_by_key
-from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
-from cerflow.spark.frames.axis import bounds_of, exact
-from cerflow.spark.frames.events import CORRUPT
+from cerflow.engine.slices.cutting import LEAST, Lookback, Pieces, Slice, slices_at_home, slices_by_key
+from cerflow.language.formula import DurationWindow
+from cerflow.spark.frames.events import CORRUPT, exact
 from cerflow.spark.frames.plan import JobPlan
 from cerflow.spark.frames.schemas import spark_schema
 from cerflow.spark.placing import survey
 from cerflow.spark.source.files import DataFile, metadata_of
 from cerflow.spark.source.planned import Planned, plan_files
 
-_NO_KEYS: Ints = np.zeros(0, np.int64)
 #: Before 1900, in microseconds, Spark may read times of old files by another calendar.
 _CALENDAR = int(np.datetime64("1900-01-02", "us").astype(np.int64))
 
@@ -53,164 +49,139 @@ class PlacementKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Cut:
-    """Slices of the whole stream, in the order of time: those with a home stay where they are, others are shuffled.
-
-    ``counted`` are the events between the keys where slices begin and start, if these had to be counted.
-    """
-
-    slices: tuple[Slice[int], ...]
-    counted: Pieces | None
-
-    @property
-    def shuffled(self) -> list[Slice[int]]:
-        """The slices without a home."""
-        return [some for some in self.slices if some.home is None]
-
-    @property
-    def at_home(self) -> list[Slice[int]]:
-        """The slices with a home."""
-        return [some for some in self.slices if some.home is not None]
-
-
-@dataclass(frozen=True)
 class Placement:
-    """The decision, and the reason for it; a time says that a clock shows deadlines up to it (see `Selected.end`)."""
+    """The decision, and the reason for it.
+
+    Slices are those of the whole stream, in the order of time: those with a home stay where they are, others are
+    shuffled. A time says that a clock shows deadlines up to it (see `Selected.end`).
+    """
 
     kind: PlacementKind
     reason: str
-    how: Cut | Planned | pa.Array | None = None
+    how: tuple[Slice, ...] | Planned | pa.Array | None = None
 
 
-@dataclass
-class Placing:
-    """The decision for the events of a query.
+def place(given: survey.Selected) -> Placement:
+    """Where the events of a query go.
 
     Runs no job if the query cannot be divided, or if Spark knows that the DataFrame is small; else one that reads the
-    ordering column, and one or two more if all events have to be shuffled. ``by_tasks`` is asked before for slices that
-    need no shuffle.
+    ordering column, and one or two more if all events have to be shuffled.
     """
-
-    given: survey.Selected
-    by_tasks: Callable[[], Planned | None] = lambda: None
-
-    def __post_init__(self) -> None:
-        self.plan = self.given.plan
-        self._window = self.plan.division.window
-        #: The share of the events around cuts between stretches, if that is why these do not stay where they are.
-        self._between = math.inf
-
-    def placed(self) -> Placement:
-        """Where the events go."""
-        plan, schema = self.plan, self.plan.schema
-        if self._window is None:
-            return self._otherwise(plan.division.reason)
-        if not exact(schema):
-            return self._otherwise(f"Spark may compare the values of '{schema.time}' differently")
-        if schema.time is None and plan.sequence is not None:
-            return self._otherwise("the order is that of a sequence, without a time")
-        # Spark's estimate takes longer than a look at the files.
-        how = self.by_tasks()
+    slices = _slices_of_time(given)
+    if isinstance(slices, Placement):
+        return slices
+    plan, why = given.plan, slices
+    if plan.by_key:
+        return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
+    if plan.by_clock and exact(plan.schema) and not given.guess.is_small:
+        how = given.end()
         if how is not None:
-            return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
-        guess = self.given.guess
-        if guess.is_small:
-            return self._otherwise("the input is small")
-        if not guess.stays and (plan.by_key or schema.time is None):
-            return self._otherwise("whether the input is in the order of time is not known before it is computed")
-        by_file = guess.stays and schema.time is not None
-        found = self.given.partitions(by_file=by_file)
-        if not (found.sure == found.count).all():
-            return self._otherwise("some events cannot be used")
-        if found.total < limits.SPARK_SMALL_EVENTS:
-            return self._otherwise("the input is small")
-        at_home = self._at_home(found) if guess.stays else None
-        if at_home is not None:
+            reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
+            return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
+    return Placement(PlacementKind.ONE_TASK, why)
+
+
+def _slices_of_time(given: survey.Selected) -> Placement | str:
+    """Slices of time, or why there are none."""
+    plan, schema = given.plan, given.plan.schema
+    if plan.division.window is None:
+        return plan.division.reason
+    if not exact(schema):
+        return f"Spark may compare the values of '{schema.time}' differently"
+    if schema.time is None and plan.sequence is not None:
+        return "the order is that of a sequence, without a time"
+    # Spark's estimate takes longer than a look at the files.
+    how = files_by_tasks(given.input, given.whole, skip=given.skip)
+    if how is not None:
+        return Placement(PlacementKind.SLICES, f"tasks read the files themselves; {how.explanation}", how)
+    guess = given.guess
+    if guess.is_small:
+        return "the input is small"
+    if not guess.stays and (plan.by_key or schema.time is None):
+        return "whether the input is in the order of time is not known before it is computed"
+    found = given.partitions(by_file=guess.stays and schema.time is not None)
+    if not (found.sure == found.count).all():
+        return "some events cannot be used"
+    if found.total < limits.SPARK_SMALL_EVENTS:
+        return "the input is small"
+    between = math.inf
+    if guess.stays:
+        at_home = _stretches(given, found)
+        if isinstance(at_home, Placement):
             return at_home
-        # Otherwise all events are shuffled.
-        if plan.by_key and self._between < 1:
-            return self._otherwise(
-                f"within a window around cuts between files are {self._between:.0%} of the events; fewer and larger "
-                "files would change that, or the data source cerflow, which reads on in the next file"
+        between = at_home
+    # Otherwise all events are shuffled.
+    if plan.by_key and between < 1:
+        return (
+            f"within a window around cuts between files are {between:.0%} of the events; fewer and larger files would "
+            "change that, or the data source cerflow, which reads on in the next file"
+        )
+    if plan.by_key:
+        return "the input is not in the order of time"
+    if schema.time is None:
+        return "the window is long compared with the partitions of the input"
+    return _slices_by_sample(given, found)
+
+
+def _lookback(plan: JobPlan, pieces: Pieces, keys: Sequence[Ints] = ()) -> Lookback:
+    """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
+    return Lookback(plan.division, plan.schema, pieces, np.unique(np.concatenate([pieces.low, pieces.high, *keys])))
+
+
+def _stretches(given: survey.Selected, pieces: Pieces) -> Placement | float:
+    """Slices where they are, and those between them; the share of events in the latter if these have too many."""
+    plan = given.plan
+    slices = slices_at_home(_lookback(plan, pieces))
+    between = [some for some in slices if some.home is None]
+    homes = [some.home for some in slices if some.home is not None]
+    share = pieces.load(between) / pieces.total
+    if share > limits.SPARK_BOUNDARY or not homes:
+        return share
+    counts = None
+    if plan.positions or not isinstance(plan.division.window, DurationWindow):
+        counts = given.parts(_edges(slices), by_partition=True)
+    what = "partitions of the input" if len(homes) == len(set(homes)) else "stretches of the input, cut between files,"
+    reason = (
+        f"the {len(homes)} {what} follow one another in time, and {plan.division.reason}; "
+        f"{counted(len(between), 'slice')} between them recognised apart, with about {share:.0%} of the events"
+    )
+    return Placement(PlacementKind.SLICES, reason, _with_counts(slices, counts, plan))
+
+
+def _slices_by_sample(given: survey.Selected, found: Pieces) -> Placement | str:
+    """Slices of about the same size to which all events are shuffled, or why there are none."""
+    plan, total = given.plan, found.total
+    partitions = int(given.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
+    # A power of two, so that parts that are counted begin where slices do.
+    most = 1 << max(0, min(limits.SPARK_SLICES, partitions, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
+    step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
+    keys = given.sample(step)
+    pieces = None
+    if not isinstance(plan.division.window, DurationWindow):
+        cuts = _quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS))
+        pieces = given.parts(cuts, by_partition=False)
+    lookback = _lookback(plan, pieces or found, [keys])
+    while most > 1:
+        slices = slices_by_key(_quantiles(keys, most), lookback)
+        overlap, longest = _shares(slices, keys)
+        if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
+            if plan.positions and pieces is None:
+                pieces = given.parts(_edges(slices), by_partition=False)
+            width = "that time" if plan.division.late else "the window"
+            reason = (
+                f"{plan.division.reason}; {len(slices)} slices, which overlap by {width}, {overlap:.0%} of the events"
             )
-        if plan.by_key:
-            return self._otherwise("the input is not in the order of time")
-        if schema.time is None:
-            return self._otherwise("the window is long compared with the partitions of the input")
-        return self._cut(found)
-
-    def _otherwise(self, why: str) -> Placement:
-        plan = self.plan
-        if plan.by_key:
-            return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
-        if plan.by_clock and exact(plan.schema) and not self.given.guess.is_small:
-            how = self.given.end()
-            if how is not None:
-                reason = "a clock shows deadlines to each key, and the times of all events say when they are known"
-                return Placement(PlacementKind.BY_KEY, f"{reason} (no slices of time: {why})", how)
-        return Placement(PlacementKind.ONE_TASK, why)
-
-    def _lookback(self, pieces: Pieces, keys: Ints = _NO_KEYS) -> Lookback:
-        """How far back matches go, by pieces of the stream and the ``keys`` of more of its events."""
-        window = self._window
-        if isinstance(window, DurationWindow):
-            inside = partial(by_keys.first_in_time, self.given.axis.bounds(window))
-            late = self.plan.division.late
-            return Lookback(inside, np.unique(np.concatenate([pieces.low, pieces.high, keys])) if late else None)
-        if isinstance(window, CountWindow):
-            return Lookback(partial(by_keys.first_in_count, window.events, pieces))
-        assert isinstance(window, AttributeWindow)
-        return Lookback(
-            partial(by_keys.first_in_attribute, bounds_of(window, window.attribute, self.plan.schema), pieces)
-        )
-
-    def _at_home(self, pieces: Pieces) -> Placement | None:
-        """Slices where they are, and those between them; None if these would have too many events."""
-        slices = slices_at_home(pieces, self._lookback(pieces))
-        how = Cut(tuple(slices), None)
-        share = pieces.load(how.shuffled) / pieces.total
-        if share > limits.SPARK_BOUNDARY or not how.at_home:
-            self._between = share
-            return None
-        if self.plan.positions or not isinstance(self._window, DurationWindow):
-            how = replace(how, counted=self.given.parts(_edges(slices), by_partition=True))
-        partitions = len(how.at_home) == len({some.home for some in how.at_home})
-        what = "partitions of the input" if partitions else "stretches of the input, cut between files,"
-        reason = (
-            f"the {len(how.at_home)} {what} follow one another in time, and {self.plan.division.reason}; "
-            f"{counted(len(how.shuffled), 'slice')} between them recognised apart, with about {share:.0%} of the events"
-        )
-        return Placement(PlacementKind.SLICES, reason, how)
-
-    def _cut(self, found: Pieces) -> Placement:
-        total = found.total
-        shuffled = int(self.given.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or limits.SPARK_SLICES)
-        # A power of two, so that parts that are counted begin where slices do.
-        most = 1 << max(0, min(limits.SPARK_SLICES, shuffled, total // limits.SPARK_SLICE_EVENTS).bit_length() - 1)
-        step = 1 << max(0, (total // limits.SPARK_SAMPLE).bit_length() - 1)
-        keys = self.given.sample(step)
-        pieces = None
-        if not isinstance(self._window, DurationWindow):
-            cuts = _quantiles(keys, min(limits.SPARK_SLICES, most * limits.SPARK_PARTS))
-            pieces = self.given.parts(cuts, by_partition=False)
-        lookback = self._lookback(found if pieces is None else pieces, keys)
-        while most > 1:
-            slices = slices_by_key(_quantiles(keys, most), lookback, found)
-            overlap, longest = _shares(slices, keys)
-            if len(slices) > 1 and overlap <= limits.SPARK_OVERLAP and longest <= limits.SPARK_LONGEST:
-                if self.plan.positions and pieces is None:
-                    pieces = self.given.parts(_edges(slices), by_partition=False)
-                width = "that time" if self.plan.division.late else "the window"
-                reason = (
-                    f"{self.plan.division.reason}; {len(slices)} slices, which overlap by {width}, "
-                    f"{overlap:.0%} of the events"
-                )
-                return Placement(PlacementKind.SLICES, reason, Cut(tuple(slices), pieces))
-            most //= 2
-        return self._otherwise("the window is long compared with the stream")
+            return Placement(PlacementKind.SLICES, reason, _with_counts(slices, pieces, plan))
+        most //= 2
+    return "the window is long compared with the stream"
 
 
-def _edges(slices: Sequence[Slice[int]]) -> list[int]:
+def _with_counts(slices: Sequence[Slice], pieces: Pieces | None, plan: JobPlan) -> tuple[Slice, ...]:
+    """The slices with the numbers of their events, if these are known."""
+    return tuple(some if pieces is None else pieces.counted(some, positions=plan.positions) for some in slices)
+
+
+def _edges(slices: Sequence[Slice]) -> list[int]:
     return sorted({key for some in slices for key in (some.begin, some.start)} - {LEAST})
 
 
@@ -222,7 +193,7 @@ def _quantiles(keys: Ints, parts: int) -> list[int]:
     return list(dict.fromkeys(keys[at].tolist()))
 
 
-def _shares(slices: list[Slice[int]], keys: Ints) -> tuple[float, float]:
+def _shares(slices: list[Slice], keys: Ints) -> tuple[float, float]:
     """Shares of all events, by a sample: the events that slices read besides their own, and the largest slice."""
     begins, starts, stops = (
         np.searchsorted(keys, [getattr(s, name) for s in slices]) for name in ("begin", "start", "stop")
@@ -270,7 +241,7 @@ def _read_alike(planned: Planned, df: DataFrame, time: str) -> bool:
     least = min((group.least for group in groups if group.least is not None), default=0)
     if any(group.least is None or group.rows > limits.SPARK_HELD_ROWS for group in groups):
         return False
-    for name in planned.work.scan.columns.names:
+    for name in planned.work.columns.names:
         if name not in planned.stored.names:
             return False
         data_type = planned.stored.field(name).type

@@ -16,17 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.schema import ValueKind
-from cerflow.engine.evaluate.measures import measures
-from cerflow.engine.layout import NULL
-from cerflow.engine.slices.by_keys import GREATEST, LEAST, Pieces
+from cerflow.engine.slices.cutting import Pieces, keys_of
 from cerflow.language.formula import AttributeWindow
-from cerflow.spark.frames.axis import ROW_BITS, Axis, rows_of_column
-from cerflow.spark.frames.events import IDENTIFIER, EventColumns, with_number_of_cuts
+from cerflow.spark.frames.events import IDENTIFIER, ROW_BITS, EventColumns
 from cerflow.spark.frames.plan import JobPlan
 
 _UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "PiB": 2**50, "EiB": 2**60}
@@ -84,20 +81,17 @@ def spark_plan(frame: DataFrame, mode: str) -> str:
 class Selected:
     """The events of a query in a ``frame`` with plain names, and the plan for the columns that are sent.
 
-    ``types`` is the schema of the input; with ``skip`` it may have events that cannot be used. Surveys find out about
-    the events along their `axis`; a window on an attribute wants to know its measures, too.
+    ``whole`` is the plan for the ``input``, the DataFrame as it was given. With ``skip`` events that cannot be used are
+    left out of the frame. Surveys find out about the keys of the events; a window on an attribute wants to know its
+    measures, too.
     """
 
     frame: DataFrame
     events: EventColumns
     plan: JobPlan
-    types: StructType
     skip: bool
-
-    @cached_property
-    def axis(self) -> Axis:
-        """The primary order of the events."""
-        return Axis(self.plan.schema)
+    input: DataFrame
+    whole: JobPlan
 
     @cached_property
     def guess(self) -> Estimate:
@@ -116,20 +110,13 @@ class Selected:
 
     def parts(self, cuts: Sequence[int], *, by_partition: bool) -> Pieces:
         """The same for the parts of a stream between some keys, apart for each partition or as one."""
-        rows = self.with_number_of_keys(self._numbered(), "piece", cuts)
+        rows = self.events.with_number_of_keys(self._numbered(), "piece", cuts)
         return self._survey(rows, F.spark_partition_id() if by_partition else F.lit(0), [F.col("piece")])
 
     def sample(self, step: int) -> Ints:
         """The keys of every this many rows of each partition (a power of two), ascending, in one job."""
         rows = self._numbered().filter((F.col(IDENTIFIER) % step == 0) & self.events.valid())
-        return np.sort(self.axis.keys(rows.select(self.events.leading().alias("key")).toArrow().column("key")))
-
-    def with_number_of_keys(self, rows: DataFrame, name: str, keys: Sequence[int]) -> DataFrame:
-        """Rows with the number of keys (ascending) at which to cut that are not greater than their own."""
-        inner = [self.axis.literal(key) for key in keys if key not in (LEAST, GREATEST)]
-        value = self.axis.compared(self.events.leading())
-        rows = with_number_of_cuts(rows, name, value, inner, self.axis.data_type)
-        return rows.withColumn(name, F.col(name) + keys.count(LEAST))
+        return np.sort(keys_of(rows.select(self.events.leading().alias("key")).toArrow().column("key")))
 
     def greatest_share(self) -> float:
         """The events of the most frequent key, as a share of all that have one; 0 with few events. Runs one job."""
@@ -171,11 +158,7 @@ class Selected:
         named = [key.alias(f"key{number}") for number, key in enumerate(keys)]
         pieces = rows.groupBy(part.cast(LongType()).alias("part"), *named).agg(*aggregates)
         found = pieces.toArrow().combine_chunks()
-        low, high = self.axis.keys(found.column("low")), self.axis.keys(found.column("high"))
-        measured = np.full(len(low), NULL)
-        if isinstance(window, AttributeWindow):
-            measured = measures(
-                window, rows_of_column(window.attribute, found.column("measure"), events.schema), events.schema
-            )
+        low, high = keys_of(found.column("low")), keys_of(found.column("high"))
+        measured = keys_of(found.column("measure")) if isinstance(window, AttributeWindow) else None
         number, count, valid = (found.column(name).to_numpy() for name in ("part", "count", "valid"))
         return Pieces(number, low, high, count, measured, valid)

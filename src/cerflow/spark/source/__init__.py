@@ -1,7 +1,7 @@
 """The data source ``cerflow``: the tasks of Spark read Parquet files themselves, recognise, and give matches.
 
 `planned` decides everything before the read, from the options, the `files` with their footers, and the slices
-(`cerflow.engine.slices.by_row_groups`). `task` runs on the workers, and `row_groups` reads the events of its slice. The
+(`cerflow.engine.slices.cutting`). `task` runs on the workers, and `row_groups` reads the events of its slice. The
 class that Spark finds by itself is in the package ``pyspark_cerflow``, which imports this room only when needed.
 """
 

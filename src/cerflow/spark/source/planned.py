@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
-import pickle
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Unpack, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark import StorageLevel
@@ -28,23 +28,23 @@ from cerflow.base.events import UNNAMED
 from cerflow.base.nested import is_nested
 from cerflow.base.schema import HIDDEN_TYPES, UNTYPED, Schema, ValueKind
 from cerflow.base.units import TimeUnit
-from cerflow.engine.evaluate.measures import duration_in_units, first_inside, typed_time
+from cerflow.engine.evaluate.measures import typed_time
 from cerflow.engine.pushdown.relevance import types_named
 from cerflow.engine.pushdown.translation import arrow_filter
 from cerflow.engine.results.report import CountForm
-from cerflow.engine.slices import by_row_groups
-from cerflow.engine.slices.by_keys import Lookback, first_in_count
-from cerflow.files.row_groups import groups_of, short_texts
+from cerflow.engine.slices import cutting
+from cerflow.engine.slices.cutting import GREATEST, LEAST, Lookback, values_of
+from cerflow.files.row_groups import groups_of, is_orderly, short_texts
 from cerflow.language.condition import Condition
-from cerflow.language.formula import CountWindow, DurationWindow
+from cerflow.language.formula import AttributeWindow
 from cerflow.language.predicates.registry import predicates_in
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.spark.frames.output import packed_batch, unpacked_batches
 from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan
 from cerflow.spark.frames.schemas import declared, refuse_foreign
 from cerflow.spark.source.files import DataFile, columns_of, each, filesystem_of, find_files, metadata_of
-from cerflow.spark.source.row_groups import KeyShare, Scan
-from cerflow.spark.source.task import Task, Work, matches_of, matches_of_tasks
+from cerflow.spark.source.row_groups import KeyShare, Task, Work
+from cerflow.spark.source.task import matches_of, matches_of_tasks
 from cerflow.spark.worker import run_own_python
 
 _INSTEAD = "cerflow.spark.match does: match(query, spark.read.parquet(path), …)."
@@ -62,20 +62,17 @@ _OPTIONS: dict[str, tuple[str, ...] | type[int] | None] = {
     "counts": get_args(CountForm),
     "flat": _BOOLEANS,
 }
-#: The arguments of `plan_query` that options give.
-_ARGUMENTS = {
-    name: name for name in ("type", "time", "sequence", "stream", "positions", "counts", "flat", "until", "cores")
-} | {"timeUnit": "time_unit", "maxMatches": "max_matches", "sliceRows": "slice_rows"}
 
 
-def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ...], dict[str, Any]]:
-    """The query, its language, the paths of the files, and how they are read, from options as Spark hands them over.
+def read_options(given: Mapping[str, str]) -> dict[str, Any]:
+    """The options as Spark hands them over, by names as Python has them; a number is one, and a truth value, too.
 
     ``type``, ``time``, ``timeUnit``, ``sequence``, ``stream``, ``positions``, ``counts``, ``flat``, ``maxMatches`` and
-    ``until`` (a number or a text of ISO 8601) mean what they mean to `cerflow.spark.match`. ``skip`` says that events
-    without a type or a time are left out instead of making the job fail. ``slice_rows`` is the number of events of a
-    slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this machine), which
-    matters where slices cost reading the same events again. Raises `InputError` for what is unknown, missing or wrong.
+    ``until`` (a number or a text of ISO 8601) mean what they mean to `cerflow.spark.match`. ``onBadRecord`` says
+    whether events without a type or a time are left out instead of making the job fail. ``sliceRows`` is the number of
+    events of a slice to aim at, ``cores`` the number of tasks that will run at a time (by default that of this
+    machine), which matters where slices cost reading the same events again. Raises `InputError` for what is unknown or
+    wrong.
     """
     known = {name.lower(): name for name in _OPTIONS}
     found: dict[str, Any] = {}
@@ -85,48 +82,51 @@ def read_options(given: Mapping[str, str]) -> tuple[str, Language, tuple[str, ..
             hint = did_you_mean(given_name, _OPTIONS, "options")
             raise InputError(f"the data source cerflow has no option '{given_name}'{hint}")
         choices = _OPTIONS[name]
-        if choices is int and not (value.isdecimal() and int(value)):
-            raise InputError(f"the option '{name}' must be a number above 0, not '{value}'")
-        if isinstance(choices, tuple) and value.lower() not in choices:
-            near = nearest(value.lower(), choices)
-            hint = f"; did you mean '{near}'?" if near else ""
-            raise InputError(f"the option '{name}' must be {' or '.join(choices)}, not '{value}'{hint}")
-        found[name] = value if choices is None else int(value) if choices is int else value.lower()
-    sremo = found.get("queryFile", "").lower().endswith(".sremo")
-    arguments: dict[str, Any] = {"slice_rows": limits.SOURCE_SLICE_ROWS, "cores": os.cpu_count() or 1}
-    for option, argument in _ARGUMENTS.items():
-        if option in found:
-            arguments[argument] = found[option] == "true" if _OPTIONS[option] is _BOOLEANS else found[option]
-    arguments["skip"] = found.get("onBadRecord") == "skip"
-    return _query(found), found.get("language", "sremo" if sremo else "ceql"), _paths(found), arguments
+        typed: str | int = value
+        if choices is int:
+            if not (value.isdecimal() and int(value)):
+                raise InputError(f"the option '{name}' must be a number above 0, not '{value}'")
+            typed = int(value)
+        elif isinstance(choices, tuple):
+            word = value.lower()
+            if word not in choices:
+                near = nearest(word, choices)
+                hint = f"; did you mean '{near}'?" if near else ""
+                raise InputError(f"the option '{name}' must be {' or '.join(choices)}, not '{value}'{hint}")
+            typed = word == "true" if choices is _BOOLEANS else word
+        found[re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)] = typed
+    return found
 
 
-def _query(found: Mapping[str, str]) -> str:
-    if ("query" in found) == ("queryFile" in found):
+def _taken_query(options: dict[str, Any]) -> Query | Program:
+    """The query that options name, which are taken out."""
+    text, path = options.pop("query", None), options.pop("query_file", None)
+    if (text is None) == (path is None):
         raise InputError("the data source cerflow needs one of the options 'query' and 'queryFile'")
-    if "query" in found:
-        return found["query"]
-    path = found["queryFile"]
-    try:
-        return Path(path.removeprefix("file://")).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"cannot read the query file '{path}': {error}") from error
-
-
-def _paths(found: Mapping[str, str]) -> tuple[str, ...]:
-    # Spark hands several paths over as a list in JSON.
-    paths = [found["path"]] if "path" in found else []
-    if "paths" in found:
+    language: Language = "ceql"
+    if path is not None:
+        language = "sremo" if path.lower().endswith(".sremo") else "ceql"
         try:
-            further = json.loads(found["paths"])
-        except ValueError:
-            further = None
-        if not isinstance(further, list) or not all(isinstance(path, str) for path in further):
-            raise InputError("the option 'paths' must be a list of texts in JSON, as load([…]) makes it")
-        paths += further
+            text = Path(path.removeprefix("file://")).read_text(encoding="utf-8")
+        except (OSError, UnicodeError) as error:
+            raise InputError(f"cannot read the query file '{path}': {error}") from error
+    return read_query(text, options.pop("language", language))
+
+
+def _taken_paths(options: dict[str, Any]) -> list[str]:
+    """The paths that options name, which are taken out."""
+    # Spark hands several paths over as a list in JSON.
+    paths, further = [options.pop("path", None)], options.pop("paths", "[]")
+    try:
+        paths += json.loads(further)
+    except (TypeError, ValueError):
+        paths.append(0)
+    paths = [path for path in paths if path is not None]
+    if not all(isinstance(path, str) for path in paths):
+        raise InputError("the option 'paths' must be a list of texts in JSON, as load([…]) makes it")
     if not paths:
         raise InputError("the data source cerflow needs the path of Parquet files: load(path)")
-    return tuple(paths)
+    return paths
 
 
 @dataclass(frozen=True)
@@ -153,15 +153,14 @@ class Planned:
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The matches as a DataFrame."""
-        work, tasks = self.packed()
-        numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
-        return numbers.mapInArrow(partial(matches_of_tasks, work, tasks), self.schema)
+        numbers = spark.range(0, len(self.tasks), 1, numPartitions=len(self.tasks))
+        return numbers.mapInArrow(partial(matches_of_tasks, self.work, self.tasks), self.schema)
 
     def batches(self, spark: SparkSession) -> Iterator[pa.RecordBatch]:
         """The matches, computed and fetched as by `arrow_batches`, but without the seconds that Spark takes to plan."""
         run_own_python(spark)
-        work, tasks = self.packed()
-        found = spark.sparkContext.parallelize(tasks, len(tasks)).flatMap(
+        work = self.work
+        found = spark.sparkContext.parallelize(self.tasks, len(self.tasks)).flatMap(
             lambda task: map(packed_batch, matches_of(work, task))
         )
         packed = found.persist(StorageLevel.DISK_ONLY)
@@ -171,10 +170,6 @@ class Planned:
         finally:
             packed.unpersist()
 
-    def packed(self) -> tuple[bytes, list[bytes]]:
-        """The work, and each task of it, as they travel."""
-        return pickle.dumps(self.work), [pickle.dumps(task) for task in self.tasks]
-
 
 def plan_read(given: Mapping[str, str]) -> Planned:
     """Plan a read with the options as Spark hands them over. Only the footers of the files are read.
@@ -183,11 +178,13 @@ def plan_read(given: Mapping[str, str]) -> Planned:
     options, files and columns that are not as they should be, and for files in which too many events would have to be
     sorted, `UnsupportedQueryError` for what cannot be evaluated.
     """
-    text, language, paths, arguments = read_options(given)
-    query = read_query(text, language)
+    options = read_options(given)
+    query, paths = _taken_query(options), _taken_paths(options)
     if isinstance(query, Program):
         raise UnsupportedQueryError("the data source does not evaluate definitions", hint=_INSTEAD)
-    return plan_query(query, paths, **arguments)
+    skip = options.pop("on_bad_record", "fail") == "skip"
+    options = {"slice_rows": limits.SOURCE_SLICE_ROWS, "cores": os.cpu_count() or 1} | options
+    return plan_query(query, paths, skip=skip, **options)
 
 
 def plan_query(
@@ -213,47 +210,29 @@ def plan_files(plan: JobPlan, files: Sequence[DataFile], *, skip: bool, slice_ro
         files = [replace(file, constants=(*file.constants, (UNTYPED, UNNAMED))) for file in files]
     struct, result = declared(plan.result)
     work = _work(plan, files, result, skip=skip)
-    typed = None if schema.untyped else schema.typed_by or schema.type
     everything = groups_of(
         each(metadata_of, files),
         schema.columns,
-        leading=work.scan.leading,
-        type=typed,
+        leading=work.leading,
+        type=None if schema.untyped else schema.typed_by or schema.type,
         time=schema.time,
         parts=[file.part for file in files],
     )
+    rows = sum(group.rows for group in everything)
     groups = everything
     # Statistics of other columns are not those of the types, which are text, nor of fields.
     comparable = schema.typed_by is None and not any(file.constants for file in files)
     if alike and comparable and schema.columns.equals(stored):
         groups = _relevant_groups(everything, files, _noticed(plan), schema, skip=skip)
     irrelevant = len(everything) - len(groups)
-    groups = _wanted(groups, files, schema.time, skip=skip)
-    known = None if any(group.least is None for group in groups) else by_row_groups.RowGroups(groups)
-    lookback, reason = _lookback(plan, known, work)
-    if known is None:
-        # Without statistics the order is unknown, so events are taken as they arrive, and checked.
-        groups = [replace(group, least=None, greatest=None) for group in groups]
-        whole = by_row_groups.GroupSlice(-math.inf, -math.inf, math.inf, groups=tuple(groups))
-        slices = by_row_groups.Slices((whole,), sum(g.rows for g in groups), 0)
-    else:
-        slices = by_row_groups.slices_of_row_groups(
-            known,
-            lookback,
-            slice_rows=slice_rows,
-            cores=cores,
-            most_waiting=work.most_waiting // limits.SOURCE_TOLERANCE,
-        )
-    if slices.most_waiting * limits.SOURCE_TOLERANCE > work.most_waiting:
-        raise InputError(
-            f"about {slices.most_waiting:,} events overlap in '{work.scan.leading}', too many to be sorted in a task; "
-            "write the files in that order, or let cerflow.spark.match sort them"
-        )
-    rows = sum(group.rows for group in everything)
-    if lookback is not None and len(slices.slices) == 1:
-        reason = "they are too few, or are in too few row groups, for more than one slice"
-    shares = _shares(plan, min(cores, rows // slice_rows)) if len(slices.slices) == 1 else [None]
-    explanation = _explanation(slices, rows, reason, shares)
+    slices, reason = _slices(plan, work, _wanted(groups, files, schema.time, skip=skip), slice_rows, cores)
+    shares: list[KeyShare | None] = [None]
+    if len(slices.slices) == 1:
+        # Events of different keys need not meet.
+        tasks = min(cores, rows // slice_rows)
+        if tasks > 1 and plan.by_key and not plan.positions:
+            shares = [KeyShare(plan.keys, number, tasks) for number in range(tasks)]
+    explanation = _explanation(slices, rows, reason, len(shares))
     if irrelevant:
         explanation += f"; {irrelevant} of {len(everything)} row groups have no relevant events"
     logging.getLogger("cerflow").info(explanation)
@@ -284,7 +263,7 @@ def _noticed(plan: JobPlan) -> Condition:
 def _work(plan: JobPlan, files: Sequence[DataFile], result: pa.Schema, *, skip: bool) -> Work:
     schema, needed = plan.schema, plan.needed
     leading = schema.time or plan.sequence
-    if leading is not None and not by_row_groups.is_orderly(schema.columns.field(leading).type):
+    if leading is not None and not is_orderly(schema.columns.field(leading).type):
         found = schema.columns.field(leading).type
         raise InputError(
             f"the data source cannot order events by '{leading}', which has type {found}; cerflow.spark.match can"
@@ -297,24 +276,27 @@ def _work(plan: JobPlan, files: Sequence[DataFile], result: pa.Schema, *, skip: 
     columns = pa.schema([(f.name, encoded if f.name in short else f.type) for f in schema.columns if f.name in read])
     recognition = plan.recognition(numbered=plan.positions)
     sent = [columns.field(f.name) if f.name in needed else f for f in recognition.schema.columns]
-    types = types_named(_noticed(plan), schema)
-    typed_by = None if schema.typed_by is None else schema.columns.field(schema.typed_by)
     return Work(
         recognition=replace(recognition, schema=replace(recognition.schema, columns=pa.schema(sent))),
-        scan=Scan(columns, schema.type, schema.time, leading, sequence, skip, types, typed_by),
-        result=result,
+        columns=columns,
+        leading=leading,
+        sequence=sequence,
         most_waiting=limits.SOURCE_TOLERANCE * limits.SOURCE_WAITING_BYTES // (_VALUE_BYTES * (len(read) + 1)),
+        skip=skip,
+        types=types_named(_noticed(plan), schema),
+        typed_by=None if schema.typed_by is None else schema.columns.field(schema.typed_by),
+        result=result,
     )
 
 
 def _relevant_groups(
-    groups: Sequence[by_row_groups.RowGroup],
+    groups: Sequence[cutting.RowGroup],
     files: Sequence[DataFile],
     condition: Condition,
     schema: Schema,
     *,
     skip: bool,
-) -> list[by_row_groups.RowGroup]:
+) -> list[cutting.RowGroup]:
     """The row groups of some files that may have a relevant event, by their statistics.
 
     All files have the columns of ``schema``. A group that may have bad records is left out only if these are skipped.
@@ -323,7 +305,7 @@ def _relevant_groups(
     if wanted is None:
         return list(groups)
 
-    def some(of_file: tuple[int, list[by_row_groups.RowGroup]]) -> list[by_row_groups.RowGroup]:
+    def some(of_file: tuple[int, list[cutting.RowGroup]]) -> list[cutting.RowGroup]:
         number, own = of_file
         file = files[number]
         fragment = ds.ParquetFileFormat().make_fragment(file.path, filesystem_of(file.root))
@@ -335,8 +317,8 @@ def _relevant_groups(
 
 
 def _wanted(
-    groups: Sequence[by_row_groups.RowGroup], files: Sequence[DataFile], time: str | None, *, skip: bool
-) -> list[by_row_groups.RowGroup]:
+    groups: Sequence[cutting.RowGroup], files: Sequence[DataFile], time: str | None, *, skip: bool
+) -> list[cutting.RowGroup]:
     """The row groups with events that can be used; where all must be valid, they count as such."""
     if skip:
         return [group for group in groups if group.valid != 0]
@@ -346,47 +328,55 @@ def _wanted(
     return [replace(group, valid=group.rows) for group in groups]
 
 
-def _lookback(plan: JobPlan, known: by_row_groups.RowGroups | None, work: Work) -> tuple[Lookback | None, str]:
-    """How far back matches go, None if the stream is not to be cut; and why."""
-    schema, division = plan.schema, plan.division
-    window = division.window
-    if window is None:
-        return None, division.reason
-    if known is None:
-        name = work.scan.leading
-        return None, f"the files have no statistics of '{name}', so their events are read in the order of the files"
-    if plan.positions and work.scan.skip and any(group.valid is None for group in known.groups):
-        return None, "how many events are skipped, and so their positions, is known only when all are read"
-    if isinstance(window, CountWindow):
-        return Lookback(partial(first_in_count, window.events, known)), division.reason
-    if not isinstance(window, DurationWindow):
-        return None, "a window of an attribute is not cut"
-    assert schema.time is not None
-    data_type = schema.columns.field(schema.time).type
-    # Keys of dates are milliseconds; of numbers the schema says what they count.
-    unit = data_type.unit if pa.types.is_timestamp(data_type) else "ms"
-    inside = partial(first_inside, size=duration_in_units(window, schema, unit))
-    return Lookback(inside, known.certain if division.late else None), division.reason
+def _slices(
+    plan: JobPlan, work: Work, groups: Sequence[cutting.RowGroup], slice_rows: int, cores: int
+) -> tuple[cutting.Slices, str]:
+    """The slices of row groups, and why they are cut so; raises `InputError` if too many events would have to wait."""
+    division = plan.division
+    reason = division.reason if division.window is None else None
+    if any(group.least is None for group in groups):
+        # The order is unknown, so events are taken as they arrive, and checked.
+        groups = [replace(group, least=None, greatest=None) for group in groups]
+        whole = cutting.GroupSlice(LEAST, LEAST, GREATEST, groups=tuple(groups))
+        name = work.leading
+        unknown = f"the files have no statistics of '{name}', so their events are read in the order of the files"
+        return cutting.Slices((whole,), sum(group.rows for group in groups), 0), reason or unknown
+    if reason is None and plan.positions and work.skip and any(group.valid is None for group in groups):
+        reason = "how many events are skipped, and so their positions, is known only when all are read"
+    if reason is None and isinstance(division.window, AttributeWindow):
+        reason = "a window of an attribute is not cut"
+    known = cutting.RowGroups(groups)
+    lookback = Lookback(division, plan.schema, known, known.certain)
+    if reason is not None:
+        slices = cutting.cut_at(known, [], lookback)
+    else:
+        most = work.most_waiting // limits.SOURCE_TOLERANCE
+        slices = cutting.slices_of_row_groups(known, lookback, slice_rows=slice_rows, cores=cores, most_waiting=most)
+        reason = division.reason
+        if len(slices.slices) == 1:
+            reason = "they are too few, or are in too few row groups, for more than one slice"
+    if slices.most_waiting * limits.SOURCE_TOLERANCE > work.most_waiting:
+        raise InputError(
+            f"about {slices.most_waiting:,} events overlap in '{work.leading}', too many to be sorted in a task; "
+            "write the files in that order, or let cerflow.spark.match sort them"
+        )
+    return slices, reason
 
 
-def _extent(groups: Sequence[by_row_groups.RowGroup], schema: Schema) -> tuple[float | None, float | None]:
+def _extent(groups: Sequence[cutting.RowGroup], schema: Schema) -> tuple[float | None, float | None]:
     """The least and the greatest time in row groups, nothing if that is not known, or times are not numbers."""
     if schema.time is None or not schema.kind(schema.time).numeric:
         return None, None
-    ends = [key for group in groups for key in (group.least, group.greatest) if key is not None]
-    return (min(ends), max(ends)) if 0 < len(ends) == 2 * len(groups) else (None, None)
+    keys = [key for group in groups for key in (group.least, group.greatest) if key is not None]
+    if not 0 < len(keys) == 2 * len(groups):
+        return None, None
+    low, high = values_of(np.array([min(keys), max(keys)]), schema.columns.field(schema.time).type).to_pylist()
+    return low, high
 
 
-def _shares(plan: JobPlan, tasks: int) -> Sequence[KeyShare | None]:
-    """The keys of each task, if events of different keys need not meet; else one task has them all."""
-    if tasks < 2 or plan.positions or not plan.by_key:
-        return [None]
-    return [KeyShare(plan.keys, number, tasks) for number in range(tasks)]
-
-
-def _explanation(slices: by_row_groups.Slices, rows: int, reason: str, shares: Sequence[KeyShare | None]) -> str:
-    if len(shares) > 1:
-        return f"{len(shares)} tasks share {rows:,} events by key, and each looks for its own in all files: {reason}"
+def _explanation(slices: cutting.Slices, rows: int, reason: str, shares: int) -> str:
+    if shares > 1:
+        return f"{shares} tasks share {rows:,} events by key, and each looks for its own in all files: {reason}"
     number = len(slices.slices)
     if number == 1:
         return f"one task reads all {rows:,} events in order: {reason}"

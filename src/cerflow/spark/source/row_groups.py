@@ -23,9 +23,9 @@ from cerflow.base.errors import BadRecordError, InputError
 from cerflow.base.nested import field_type, field_values, parts_of, root_of
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.rows import BatchRows, finest_unit
-from cerflow.engine.evaluate.vectors import Vector, plain_numbers
-from cerflow.engine.slices.by_keys import Key, Keys
-from cerflow.engine.slices.by_row_groups import RowGroup
+from cerflow.engine.evaluate.vectors import Vector
+from cerflow.engine.slices.cutting import GroupSlice, RowGroup, keys_of
+from cerflow.spark.frames.tasks import Recognition
 from cerflow.spark.source.files import DataFile, opened
 
 
@@ -92,28 +92,39 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class Scan:
-    """The part of the files that is read.
+class Work:
+    """The facts that all tasks of a read share.
 
     ``columns`` are all columns that are read, in the types of what is handed on: text that repeats as dictionaries.
-    Events are ordered by ``leading``, ties by ``sequence`` if there is one, then as they stand in the input; without
-    ``leading`` by the latter alone. ``skip`` leaves out events without a type or a ``time``, else they are errors.
-    All relevant events have one of ``types``; None if they may have others. If the files do not have ``type``, it is
-    the text of the values of ``typed_by``.
+    ``recognition`` gets those that it needs. Events are ordered by ``leading``, ties by ``sequence`` if there is one,
+    then as they stand in the input; without ``leading`` by the latter alone. No more than ``most_waiting`` events wait
+    in a task to be put into order. ``skip`` leaves out events without a type or a time, else they are errors. All
+    relevant events have one of ``types``; None if they may have others. If the files do not have the column of types,
+    it is the text of the values of ``typed_by``. ``result`` is the schema of the matches as Spark takes them.
     """
 
+    recognition: Recognition
     columns: pa.Schema
-    type: str
-    time: str | None
     leading: str | None
     sequence: str | None
+    most_waiting: int
     skip: bool
-    types: tuple[str, ...] | None = None
-    typed_by: pa.Field | None = None
+    types: tuple[str, ...] | None
+    typed_by: pa.Field | None
+    result: pa.Schema
 
     def source(self, name: str) -> str:
         """The column of the files from which a column is made."""
-        return self.typed_by.name if self.typed_by is not None and name == self.type else name
+        return self.typed_by.name if self.typed_by is not None and name == self.recognition.type else name
+
+
+@dataclass(frozen=True)
+class Task:
+    """A slice, and the files of its row groups by their numbers; with ``share`` only the events of some keys."""
+
+    slice: GroupSlice
+    files: Mapping[int, DataFile]
+    share: KeyShare | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +132,7 @@ class OrderedBatch:
     """Events in the order of their keys, from the row group at ``place``; ``last`` says that none follow from it."""
 
     place: tuple[int, int]
-    keys: Keys
+    keys: Ints
     rows: pa.RecordBatch
     last: bool
 
@@ -130,26 +141,18 @@ class OrderedBatch:
         return OrderedBatch(self.place, self.keys[start:stop], self.rows.slice(start, stop - start), self.last)
 
 
-@dataclass
 class RowGroupReader:
-    """Reads the events with keys in ``[begin, stop)`` from row groups.
+    """Reads the events of a task, one row group after the other.
 
-    With ``share`` it reads only those whose partition keys belong to it.
-    ``dropped`` counts the valid events before ``begin`` in what was read so far.
+    ``dropped`` counts the valid events before those that its slice needs in what was read so far.
     """
 
-    scan: Scan
-    files: Mapping[int, DataFile]
-    begin: Key
-    stop: Key
-    share: KeyShare | None = None
-    dropped: int = 0
-
-    def __post_init__(self) -> None:
-        self._shared = [] if self.share is None else self.share.columns
-        head = dict.fromkeys(name for name in (self.scan.type, self.scan.leading) if name is not None)
+    def __init__(self, work: Work, task: Task) -> None:
+        self.work, self.task, self.dropped = work, task, 0
+        self._shared = [] if task.share is None else task.share.columns
+        head = dict.fromkeys(name for name in (work.recognition.type, work.leading) if name is not None)
         self._head = [name for name in head if name not in self._shared]
-        self._body = [name for name in self.scan.columns.names if name not in head and name not in self._shared]
+        self._body = [name for name in work.columns.names if name not in head and name not in self._shared]
         self._open: tuple[int, pq.ParquetFile] | None = None
 
     def pieces(self, group: RowGroup) -> Iterator[OrderedBatch]:
@@ -160,26 +163,27 @@ class RowGroupReader:
         """
         file = self._file(group)
         shared = self._read(group, file, self._shared)
-        own = None if self.share is None else self.share.own(shared.columns)
+        begin, stop, share = self.task.slice.begin, self.task.slice.stop, self.task.share
+        own = None if share is None else share.own(shared.columns)
         if own is not None and not own.any():
             # Other tasks read these events, and check them.
             return
         head = _beside(shared, self._read(group, file, self._head))
         valid = self._valid(group, head)
         keys = self._keys(group, head)
-        self._check(group, keys if valid is None else keys[valid])
-        wanted = np.ones(group.rows, bool) if valid is None else valid
+        self._check(group, keys if valid.all() else keys[valid])
+        wanted = valid
         # Without bounds there is one slice.
-        if group.least is not None and group.least < self.begin:
-            self.dropped += int((wanted & (keys < self.begin)).sum())
-            wanted = wanted & (keys >= self.begin)
-        if group.greatest is not None and group.greatest >= self.stop:
-            wanted = wanted & (keys < self.stop)
+        if group.least is not None and group.least < begin:
+            self.dropped += int((wanted & (keys < begin)).sum())
+            wanted = wanted & (keys >= begin)
+        if group.greatest is not None and group.greatest >= stop:
+            wanted = wanted & (keys < stop)
         if own is not None:
             wanted = wanted & own
-        rows, types = np.flatnonzero(wanted), self.scan.types
+        rows, types = np.flatnonzero(wanted), self.work.types
         # The dictionary of a group has its types only.
-        there = head.column(self.scan.type).dictionary
+        there = head.column(self.work.recognition.type).dictionary
         if not len(rows) or (types is not None and not pc.is_in(there, array_of_texts(types)).true_count):
             return
         read = keys[rows] if len(rows) < group.rows else keys
@@ -187,120 +191,110 @@ class RowGroupReader:
             yield from self._streamed(group, file, head, keys, rows)
         else:
             order = rows[np.argsort(read, kind="stable")]
-            whole = self._batch(head, self._read(group, file, self._body))
-            yield OrderedBatch(group.place, keys[order], whole.take(array_of_numbers(order)), last=True)
+            whole = _beside(head, self._read(group, file, self._body)).take(array_of_numbers(order))
+            yield OrderedBatch(group.place, keys[order], whole.select(self.work.columns.names), last=True)
 
     def _streamed(
-        self, group: RowGroup, file: pq.ParquetFile, head: pa.RecordBatch, keys: Keys, rows: Ints
+        self, group: RowGroup, file: pq.ParquetFile, head: pa.RecordBatch, keys: Ints, rows: Ints
     ) -> Iterator[OrderedBatch]:
         """The chosen rows of a group, whose keys ascend."""
-        first, after = int(rows[0]), int(rows[-1]) + 1
-        at = 0
-        stored = self._stored(file, self._body)
+        at, stored = 0, self._stored(file, self._body)
         for read in file.iter_batches(
             limits.SOURCE_BATCH_ROWS, row_groups=[group.index], columns=stored, use_threads=False
         ):
-            count, body = read.num_rows, self._fitted(group, pa.Table.from_batches([read]), self._body)
-            start, stop = max(first, at), min(after, at + count)
-            low, high = np.searchsorted(rows, (start, stop))
+            low, high = np.searchsorted(rows, (at, at + read.num_rows))
             if low < high:
-                batch = self._batch(head.slice(start, stop - start), body.slice(start - at, stop - start))
-                some = keys[start:stop]
-                if high - low < stop - start:
-                    batch = batch.take(array_of_numbers(rows[low:high] - start))
-                    some = keys[rows[low:high]]
-                yield OrderedBatch(group.place, some, batch, last=stop == after)
-            at += count
-            if at >= after:
+                body = self._fitted(group, pa.Table.from_batches([read]), self._body)
+                batch, some = _beside(head.slice(at, read.num_rows), body), keys[at : at + read.num_rows]
+                if high - low < read.num_rows:
+                    chosen = rows[low:high] - at
+                    batch, some = batch.take(array_of_numbers(chosen)), some[chosen]
+                batch = batch.select(self.work.columns.names)
+                yield OrderedBatch(group.place, some, batch, last=high == len(rows))
+            at += read.num_rows
+            if high == len(rows):
                 return
 
     def _read(self, group: RowGroup, file: pq.ParquetFile, names: Sequence[str]) -> pa.RecordBatch:
         table = file.read_row_group(group.index, columns=self._stored(file, names), use_threads=False)
         if table.num_rows != group.rows:
-            raise InputError(f"'{self.files[group.file].path}' has changed since it was planned to read it")
+            raise InputError(f"'{self._path(group)}' has changed since it was planned to read it")
         return self._fitted(group, table, names)
 
     def _stored(self, file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
         there = file.schema_arrow.names
         # Of structs, only the fields that are read.
-        wanted = dict.fromkeys(map(self.scan.source, names))
+        wanted = dict.fromkeys(map(self.work.source, names))
         return [".".join(parts_of(name)) for name in wanted if root_of(name) in there]
 
     def _fitted(self, group: RowGroup, table: pa.Table, names: Sequence[str]) -> pa.RecordBatch:
         """Columns in the types that are wanted: as read, from the names of directories, or null."""
-        constants = dict(self.files[group.file].constants)
+        constants = dict(self.task.files[group.file].constants)
         found = []
         for name in names:
-            data_type = self.scan.columns.field(name).type
-            source = self.scan.source(name)
+            data_type, source = self.work.columns.field(name).type, self.work.source(name)
+            encoded, typed_by = pa.types.is_dictionary(data_type), self.work.typed_by if source != name else None
             parts = parts_of(source)
             if field_type(table.schema, parts) is not None:
-                column = table.column(source) if len(parts) == 1 else field_values(table.column(parts[0]), source)
-                if source != name:
-                    column = column.cast(pa.string()).dictionary_encode()
-                if column.type != data_type:
-                    column = column.cast(data_type)
-                found.append(one_array(column))
+                whole = table.column(parts[0])
+                column = one_array(whole if len(parts) == 1 else field_values(whole, source))
             else:
-                constant = pa.scalar(constants.get(source), pa.string())
-                if source != name and self.scan.typed_by is not None:
-                    constant = constant.cast(self.scan.typed_by.type)
-                encoded = pa.types.is_dictionary(data_type)
-                repeated = pa.repeat(constant.cast(data_type.value_type if encoded else data_type), table.num_rows)
-                found.append(repeated.dictionary_encode().cast(data_type) if encoded else repeated)
+                own = data_type.value_type if encoded else data_type
+                constant = pa.scalar(constants.get(source), pa.string()).cast(
+                    own if typed_by is None else typed_by.type
+                )
+                column = pa.repeat(constant, table.num_rows)
+            if typed_by is not None:
+                column = column.cast(pa.string())
+            if encoded and not pa.types.is_dictionary(column.type):
+                column = column.dictionary_encode()
+            found.append(column if column.type == data_type else column.cast(data_type))
         return pa.RecordBatch.from_arrays(found, names=list(names))
 
-    def _batch(self, head: pa.RecordBatch, body: pa.RecordBatch) -> pa.RecordBatch:
-        return _beside(head, body).select(self.scan.columns.names)
-
-    def _valid(self, group: RowGroup, head: pa.RecordBatch) -> Mask | None:
-        """Which events of a group can be used; None for all."""
-        scan = self.scan
-        valid: Mask | None = None
-        for name, what in ((scan.type, "event type"), (scan.time, "time")):
-            missing = None if name is None else _missing(head.column(name))
-            if name is None or missing is None:
-                continue
-            if not scan.skip:
-                row = group.first + int(np.flatnonzero(missing)[0])
-                raise BadRecordError(f"{row} of '{self.files[group.file].path}'", f"no {what} in '{scan.source(name)}'")
-            valid = ~missing if valid is None else valid & ~missing
+    def _valid(self, group: RowGroup, head: pa.RecordBatch) -> Mask:
+        """Which events of a group can be used."""
+        work, valid = self.work, np.ones(group.rows, bool)
+        for name, what in ((work.recognition.type, "event type"), (work.recognition.schema.time, "time")):
+            if name is not None:
+                missing = _missing(head.column(name))
+                if missing.any() and not work.skip:
+                    row = group.first + int(np.argmax(missing))
+                    raise BadRecordError(f"{row} of '{self._path(group)}'", f"no {what} in '{work.source(name)}'")
+                valid &= ~missing
         return valid
 
-    def _keys(self, group: RowGroup, head: pa.RecordBatch) -> Keys:
-        leading = self.scan.leading
+    def _keys(self, group: RowGroup, head: pa.RecordBatch) -> Ints:
+        leading = self.work.leading
         if leading is None:
             assert group.least is not None
             return np.arange(group.least, group.least + group.rows)
-        if leading != self.scan.time and _missing(head.column(leading)) is not None:
+        if leading != self.work.recognition.schema.time and _missing(head.column(leading)).any():
             raise InputError(
-                f"'{leading}' is null in '{self.files[group.file].path}'; an order without a time needs it everywhere"
+                f"'{leading}' is null in '{self._path(group)}'; an order without a time needs it everywhere"
             )
-        return plain_numbers(head.column(leading))
+        return keys_of(head.column(leading))
 
-    def _check(self, group: RowGroup, keys: Keys) -> None:
+    def _check(self, group: RowGroup, keys: Ints) -> None:
         if group.least is None or group.greatest is None or not len(keys):
             return
         if keys.min() < group.least or keys.max() > group.greatest:
             raise InputError(
-                f"the statistics of '{self.scan.leading}' in row group {group.index} of "
-                f"'{self.files[group.file].path}' are wrong; write the file again, or let cerflow.spark.match read it"
+                f"the statistics of '{self.work.leading}' in row group {group.index} of "
+                f"'{self._path(group)}' are wrong; write the file again, or let cerflow.spark.match read it"
             )
+
+    def _path(self, group: RowGroup) -> str:
+        return self.task.files[group.file].path
 
     def _file(self, group: RowGroup) -> pq.ParquetFile:
         if self._open is None or self._open[0] != group.file:
-            texts = [field.name for field in self.scan.columns if pa.types.is_dictionary(field.type)]
-            self._open = (group.file, opened(self.files[group.file], texts))
+            texts = [field.name for field in self.work.columns if pa.types.is_dictionary(field.type)]
+            self._open = (group.file, opened(self.task.files[group.file], texts))
         return self._open[1]
 
 
-def _missing(column: pa.Array) -> Mask | None:
-    """Where a column is null or NaN; None if it is so nowhere."""
-    floating = pa.types.is_floating(column.type)
-    if not (floating or column.null_count):
-        return None
-    missing: Mask = np.isnan(plain_numbers(column)) if floating else truths_of(pc.is_null(column))
-    return missing if missing.any() else None
+def _missing(column: pa.Array) -> Mask:
+    return truths_of(pc.is_null(column, nan_is_null=True))
 
 
 def _beside(left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:

@@ -20,7 +20,7 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 
 from cerflow.base.errors import InputError
-from cerflow.spark.streaming.packing import shown_instant, watermark_at
+from cerflow.spark.streaming.buckets import shown_instant, watermark_at
 
 QUERY, STATUS, METRICS, TIMES = "query.json", "status.json", "metrics.prom", "times.json"
 _ANEW = "use a new checkpoint, which reads all events that the source still has"

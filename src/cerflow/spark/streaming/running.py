@@ -23,9 +23,9 @@ from cerflow.base.schema import HIDDEN_TYPES
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, record_as_json
 from cerflow.spark.frames.output import exists, write_frame
+from cerflow.spark.streaming.buckets import BEGINNING, BUCKET, REASON, letters_schema, shown_instant
 from cerflow.spark.streaming.checkpoint import METRICS, STATUS, TIMES, Checkpoint, StreamStatus, prometheus_text
 from cerflow.spark.streaming.matching import CHANGELOG, LACKING, OBSERVED, PROVIDER, SKIPPED, PreparedStream, unpacked
-from cerflow.spark.streaming.packing import BEGINNING, BUCKET, REASON, letters_schema, shown_instant
 from cerflow.spark.streaming.processor import CAME, COUNTED, COUNTS, IDENTIFIER, LETTERS, MATCHES, REMEMBERED
 
 #: The formats of files that matches can be written in.

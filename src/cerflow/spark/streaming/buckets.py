@@ -1,14 +1,17 @@
-"""Events on their way to buckets, and their instants: the times in whole microseconds since 1970.
+"""Buckets of keys: events on their way to them, those that wait in them, and the recognisers of the others.
 
-The events of one bucket are sent as one blob, so that few rows are shuffled. Spark's watermark begins at zero and never
-falls below. So events give it their instants moved by 146,000 years: zero is then before all of them.
+The events of one bucket are sent as one blob, so that few rows are shuffled. Their instants are their times in whole
+microseconds since 1970. Spark's watermark begins at zero and never falls below. So events give it their instants moved
+by 146,000 years: zero is then before all of them.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -19,13 +22,16 @@ from numpy.typing import NDArray
 from pyspark import TaskContext
 
 from cerflow.base.arrow_columns import one_array
-from cerflow.base.errors import BadRecordError
+from cerflow.base.errors import BadRecordError, SnapshotError
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.base.units import DAY, MICROSECONDS
-from cerflow.spark.frames.tasks import as_larger_tables, shown_values
+from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.matches.matches import Matches
+from cerflow.spark.frames.tasks import Recognition, as_larger_tables, recognizers_of, shown_values
 
 #: No instant is before this: 365 cycles of 400 years before 1970, so Spark's reports show the right month and day.
 BEGINNING = -365 * 146_097 * DAY
+_LENGTH = struct.Struct("<q")
 #: The least integer stands for null.
 _INTEGERS = (-(2**63) + 1, 2**63 - 1)
 
@@ -155,3 +161,93 @@ def _by_bucket(rows: pa.RecordBatch, buckets: NDArray[np.int32]) -> Iterator[tup
     rows = rows.take(pa.array(order))
     for begin, end in pairwise(cuts.tolist()):
         yield int(ordered[begin]), rows.slice(begin, end - begin)
+
+
+@dataclass(frozen=True)
+class StreamWork:
+    """The work on each bucket: what is recognised, and by which columns events are ordered.
+
+    ``schema`` is that of packed rows, which ends with the instant: the event's time in whole microseconds. With
+    ``deadlines`` the watermark shows the recogniser that deadlines pass.
+    """
+
+    recognition: Recognition
+    sequence: str | None
+    schema: pa.Schema
+    deadlines: bool = False
+
+
+class Bucket:
+    """The events that wait for the watermark, and the recogniser of those before it.
+
+    Events are recognised in the order of time, then of the sequence, then as they came, whatever the calls in which
+    they came.
+    """
+
+    def __init__(self, work: StreamWork, snapshot: bytes | None = None) -> None:
+        self._work = work
+        recognized, self._waiting = (
+            (None, work.schema.empty_table()) if snapshot is None else _parts(snapshot, work.schema)
+        )
+        self.recognizer = recognizers_of(work.recognition)(recognized)
+        if work.deadlines:
+            self.recognizer.run_clock()
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait."""
+        return int(self._waiting.num_rows)
+
+    def add(self, blobs: Sequence[bytes], watermark: int) -> tuple[pa.RecordBatch | None, pa.Table]:
+        """Take packed events that are not before the watermark (microseconds).
+
+        Returns the events taken (None if there are none), and the others, which are late.
+        """
+        rows = unpacked_rows(blobs, self._work.schema)
+        late = pc.less(rows.column(INSTANT), watermark)
+        taken = rows.filter(pc.invert(late))
+        if not taken.num_rows:
+            return None, rows
+        self._waiting = pa.concat_tables([self._waiting, taken])
+        (batch,) = taken.combine_chunks().to_batches()
+        return batch, rows.filter(late)
+
+    def release(self, watermark: int) -> tuple[list[Matches], int]:
+        """Recognise the events before the watermark; returns the matches that they detect, and the number of events."""
+        schema = self._work.recognition.schema
+        due = pc.less(self._waiting.column(INSTANT), watermark)
+        rows = self._waiting.filter(due)
+        if rows.num_rows:
+            self._waiting = self._waiting.filter(pc.invert(due)).combine_chunks()
+            rows = sort_by_time(rows, schema.time, self._work.sequence)
+        matches = [self.recognizer.push(rows.select(schema.columns.names))]
+        if self._work.deadlines:
+            matches.append(self.recognizer.advance(clock_value(schema, watermark)))
+        return matches, rows.num_rows
+
+    @property
+    def timer(self) -> int | None:
+        """The watermark (milliseconds) from which on there is something to release or a deadline has passed."""
+        first: int | None = pc.min(self._waiting.column(INSTANT)).as_py()
+        instants = [] if first is None else [first]
+        deadline = self.recognizer.next_deadline if self._work.deadlines else None
+        if deadline is not None:
+            instants.append(instant_of(self._work.recognition.schema, deadline))
+        return min(instants) // 1000 + 1 if instants else None
+
+    def snapshot(self) -> bytes:
+        """All that is remembered, as bytes."""
+        recognized = self.recognizer.snapshot()
+        batches = self._waiting.combine_chunks().to_batches()
+        waiting = packed_rows(batches[0]) if batches else b""
+        return b"".join([_LENGTH.pack(len(recognized)), recognized, waiting])
+
+
+def _parts(snapshot: bytes, schema: pa.Schema) -> tuple[bytes, pa.Table]:
+    if len(snapshot) < _LENGTH.size:
+        raise SnapshotError(f"the state of a bucket is damaged: it has {len(snapshot)} bytes")
+    end = _LENGTH.size + _LENGTH.unpack_from(snapshot)[0]
+    if not _LENGTH.size <= end <= len(snapshot):
+        raise SnapshotError(f"the state of a bucket is damaged: its {len(snapshot)} bytes do not hold {end}")
+    waiting = [snapshot[end:]] if end < len(snapshot) else []
+    return snapshot[_LENGTH.size : end], unpacked_rows(waiting, schema)
