@@ -206,6 +206,12 @@ class Progress(bars.Progress):
         self.reset(self.task_ids[0], total=total or None, rate="")
         self._unit, self._reached = unit, reached
 
+    def stop(self) -> None:
+        """Stop showing anything."""
+        # Older versions of Rich end with an empty line, even if they have shown nothing.
+        if not self.disable:
+            super().stop()
+
     def get_renderables(self) -> Iterable[RenderableType]:
         """What is drawn, with the position as it is now."""
         if self._reached is not None:
