@@ -100,7 +100,8 @@ class ColumnRoles:
             paths = [(parts_of(joined(n.split(".")) if n.split(".")[0] in roots else n), n) for n in asked]
             for (*above, last), name in sorted(paths, key=lambda pair: -len(pair[0])):
                 # Where none is asked for, or other files have rows without a type, no event has one.
-                if above or name != self.type or not (name == UNTYPED or schema.names):
+                untyped = name == self.type and (name == UNTYPED or bool(schema.names))
+                if above or not (untyped or name.split(".")[0] in schema.names):
                     level = tree
                     for part in above:
                         level = level.setdefault(part, {})
