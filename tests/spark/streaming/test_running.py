@@ -54,6 +54,15 @@ def ended_before_the_last_plan(stream):
             (folder / name).unlink()
 
 
+def test_a_start_that_broke_off_before_the_first_micro_batch_was_planned_is_no_obstacle(stream):
+    table = events(30)
+    stream.add(table)
+    (stream.folder / "checkpoint" / "offsets").mkdir(parents=True)
+    (stream.folder / "checkpoint" / "offsets" / ".0.1f2e.tmp").write_text("v1\n")
+    assert finished(stream).stop(flush=True) == 0
+    assert bag(written(stream)) == bag(expected_of(table))
+
+
 @pytest.mark.versions
 def test_a_flush_releases_all_and_a_changed_query_is_refused(stream):
     table = events(60, begin=-1000)

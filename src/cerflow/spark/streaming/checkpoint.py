@@ -142,6 +142,9 @@ class Checkpoint:
             if running is not None and running.isActive:
                 raise InputError(f"a running query uses the checkpoint '{self.path}': stop it first, or use another")
         planned, written = self.batches("offsets"), self.batches("commits")
+        # Spark would refuse the unfinished file of a start that broke off while it planned the first micro-batch.
+        for unfinished in [] if planned else self._listed("offsets"):
+            self._files.delete(unfinished, False)
         last = max(planned, default=-1)
         lost = [f"offsets/{k}" for k in sorted({*written, last - 1, last} - planned) if k >= max(last - 1, 0)]
         if planned and not self._listed("sources"):
