@@ -182,7 +182,7 @@ def enter_slot(s, slot):
     s.entered[slot >> 6] |= np.int64(1) << (slot & 63)
 
 
-@inlined
+@part
 def _fetch_words(s, count, words):
     """Have the ``words`` of a column under way for ``count`` `chosen` rows; ``s`` are the arrays of the scan."""
     for n in range(count if words != 0 else 0):

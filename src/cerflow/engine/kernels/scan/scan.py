@@ -11,7 +11,6 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, e
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
-from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.texts import entry_of, fetch_letters, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
@@ -93,20 +92,25 @@ def _marked(s, begin, count, address):
         if reason != layout.SCANNED:
             return np.int64(-reason)
         guards -= begin
-    kept, unknown = list_marked(s, begin, begin + count, guards), np.int64(0)
-    for o in range(s.outputs.shape[0] if looked_ahead else 0):
-        if s.outputs[o, layout.O_FORM] == layout.AS_TEXT:
-            fetch_letters(s, s.outputs[o, layout.O_COLUMN], kept)
     chosen, at, root, led = v.start_of(s.chosen), v.start_of(s.at), s.control[layout.ROOT], v.start_of(s.led)
     # Elsewhere the bytes may only say which rows are chosen.
     decided = s.control[layout.MARKS] == layout.DECIDED
-    for n in range(kept):
-        row = v.load_word(chosen, n)
-        to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
-        v.store_word(at, n, root if to == layout.UNKNOWN else to)
-        unknown |= np.int64(to == layout.UNKNOWN)
-        if looked_ahead:
-            _fetch_values(s, row)
+    kept = unknown = np.int64(0)
+    for first in range(begin, begin + count, 64):
+        left = v.marked_rows(guards + first, begin + count - first)
+        while left != 0:
+            row = first + v.trailing_zeros(left)
+            left = v.without_lowest(left)
+            to = v.load_word(led, v.load_byte(guards, row)) if decided else np.int64(layout.UNKNOWN)
+            v.store_word(chosen, kept, row)
+            v.store_word(at, kept, root if to == layout.UNKNOWN else to)
+            unknown |= np.int64(to == layout.UNKNOWN)
+            kept += 1
+    for n in range(kept if looked_ahead else 0):
+        _fetch_values(s, s.chosen[n])
+    for o in range(s.outputs.shape[0] if looked_ahead else 0):
+        if s.outputs[o, layout.O_FORM] == layout.AS_TEXT:
+            fetch_letters(s, s.outputs[o, layout.O_COLUMN], kept)
     s.control[layout.OPEN] = unknown
     if 2 * kept > count and s.control[layout.MARKS] == layout.MARKED and not looked_ahead:
         # Where most rows are chosen, it does not pay.

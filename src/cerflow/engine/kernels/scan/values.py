@@ -123,7 +123,7 @@ def sum_of_bytes(eight):
     return np.int64((np.uint64(eight) * np.uint64(ONES)) >> np.uint64(56))
 
 
-@inlined
+@part
 def rows_with(guards, count, some):
     """How many of ``count`` rows have ``some`` of their ``guards``; bytes behind the rows are zero."""
     words, mask, found = (count + 7) >> 3, np.uint64(some) * np.uint64(ONES), np.int64(0)
