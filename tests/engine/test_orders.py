@@ -9,7 +9,6 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 import cerflow
-from cerflow.base import limits
 from cerflow.base.errors import QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.builder import event as read
 from cerflow.builder import label, last, max_, next_
@@ -32,6 +31,7 @@ from support.generators.conditions import Fragment
 from support.generators.queries import formulas, stream_of, streams
 from support.meanings import complex_events as meaning
 from support.runners import ENGINE_RUNNERS, bag, complex_events, engine_refuses, examples, one_batch
+from support.slices import shorten
 
 COMPARING = (Strategy.NEXT, Strategy.LAST, Strategy.MAX)
 TABLE = pa.table({"type": list("ABABC"), "v": [3, 1, 2, 2, 0]})
@@ -169,12 +169,7 @@ def test_threads(data, threads, events):
     query = cerflow.Query(replace(query.tree, window=window, consume=Consumption.NONE, limit=None, partition=keys))
     assume(not engine_refuses(query, table, time="t"))
     with pytest.MonkeyPatch.context() as patch:
-        # Slices of very few events.
-        for name, value in (
-            *(("THREAD_SLICE_LEAST", events), ("THREAD_SLICE_MOST", events)),
-            *(("THREAD_OVERLAP_LEAST", 0), ("THREAD_OVERLAP", 0)),
-        ):
-            patch.setattr(limits, name, value)
+        shorten(patch, events)
         several = query.match(table, time="t", threads=threads)
         event(type(several.parts).__name__)
         if limit(query.tree) is not None:

@@ -265,6 +265,12 @@ THREAD_SLICE_LEAST = 1 << 16
 THREAD_SLICE_MOST = 1 << 19
 #: Slices for each thread, so that none has to wait long for another one at the end.
 THREAD_SLICES = 4
+#: The first slice is this part of the events, if that is enough: one thread recognises it to see what others take.
+THREAD_FIRST = 32
+#: Seconds for which more threads than one do not pay.
+THREAD_SECONDS = 0.025
+#: The least number of seconds that a thread's slice takes.
+THREAD_SLICE_SECONDS = 0.008
 #: A slice is this many times as long as the overlap with the slice before, which is recognised twice.
 THREAD_OVERLAP = 4
 #: The same if need be; below, one thread recognises the whole table.

@@ -44,6 +44,7 @@ def test_a_choice_depends_on_the_matches_of_an_event_alone(data):
         patch.setattr(limits, "NARROWED_ROWS", 1)
         patch.setattr(limits, "INDEXED_CONFIGURATIONS", data.draw(st.sampled_from([0, 5, 64])))
         patch.setattr(limits, "THREAD_SLICE_LEAST", 64)
+        patch.setattr(limits, "THREAD_SECONDS", 0.0)
         query = cerflow.parse(str(query))
         assert query.match(table, time="t").to_pylist() == plain
         assert in_random_pieces(query, table, data, time="t") == plain

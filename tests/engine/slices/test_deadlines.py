@@ -7,22 +7,19 @@ import pytest
 
 import cerflow
 from cerflow.automata.model.run_windows import reach_of_runs
-from cerflow.base import limits
 from cerflow.engine.recognize.planning import compile_select
 from cerflow.engine.slices.division import divided
 from cerflow.engine.slices.threads import InSlices
 from cerflow.language.formula import CountWindow, DurationWindow
 from support.generators.deadlines import DeadlineQueries
 from support.runners import EXAMPLES, bag, engine_refuses
+from support.slices import shorten
 
 
 @pytest.fixture
 def short(monkeypatch):
     """Slices of very few events."""
-    monkeypatch.setattr(limits, "THREAD_SLICE_LEAST", 3)
-    monkeypatch.setattr(limits, "THREAD_SLICE_MOST", 3)
-    monkeypatch.setattr(limits, "THREAD_OVERLAP_LEAST", 0)
-    monkeypatch.setattr(limits, "THREAD_OVERLAP", 0)
+    shorten(monkeypatch)
 
 
 @pytest.mark.parametrize("seed", range(round(200 * EXAMPLES)))

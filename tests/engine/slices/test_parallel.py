@@ -1,5 +1,6 @@
 """Several threads: the matches of one, in the order of their detection, or one thread after all."""
 
+import math
 from dataclasses import replace
 from itertools import groupby
 
@@ -14,6 +15,7 @@ from cerflow.base import limits
 from cerflow.base.errors import BadRecordError, QueryError, UnsupportedQueryError
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.planning import compile_select
+from cerflow.engine.slices import threads as threads_of_slices
 from cerflow.engine.slices.division import divided
 from cerflow.engine.slices.threads import InSlices
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Strategy
@@ -24,19 +26,13 @@ from support.generators.conditions import Fragment
 from support.generators.queries import streams
 from support.generators.selects import cases
 from support.runners import bag, examples
+from support.slices import shorten
 
 
 @pytest.fixture
 def short(monkeypatch):
     """Slices of very few events."""
     shorten(monkeypatch)
-
-
-def shorten(patch, events=3):
-    patch.setattr(limits, "THREAD_SLICE_LEAST", events)
-    patch.setattr(limits, "THREAD_SLICE_MOST", events)
-    patch.setattr(limits, "THREAD_OVERLAP_LEAST", 0)
-    patch.setattr(limits, "THREAD_OVERLAP", 0)
 
 
 def by_detection(rows):
@@ -49,9 +45,13 @@ def assert_alike(query, table, threads, **roles):
     if one.count() > 1_000:
         return
     expected = one.to_pylist()
-    # Recognisers are used again in the second round.
-    for _ in range(2):
-        assert by_detection(several.to_pylist()) == by_detection(expected)
+    # Recognisers are used again in the second round; in the third one the reader's thread goes on alone.
+    for alone in (False, False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if alone:
+                patch.setattr(limits, "THREAD_SECONDS", math.inf)
+                patch.delattr(threads_of_slices, "ThreadPoolExecutor")
+            assert by_detection(several.to_pylist()) == by_detection(expected)
     assert several.schema == one.schema
 
 

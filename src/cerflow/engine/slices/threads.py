@@ -12,6 +12,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
 from threading import Event
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -31,21 +32,42 @@ from cerflow.engine.slices.division import Division, divided
 from cerflow.engine.stopping import checked
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow, Window
 
+#: Times that each step of the search for the first event of a slice compares.
+_TRIED = 32
+
 
 class InSlices:
-    """The parts of the matches of a query in order, recognised again by several threads at every iteration."""
+    """The parts of the matches of a query in order, recognised again by several threads at every iteration.
 
-    def __init__(self, stream: FiniteStream, threads: int, slices: Sequence[Slice]) -> None:
+    The thread of the reader recognises the ``first`` slice. If the others take as long for each event and too little
+    time for threads to pay, it goes on; otherwise the threads share the ``others``.
+    """
+
+    def __init__(self, stream: FiniteStream, threads: int, first: Slice, others: Sequence[Slice]) -> None:
         self._stream = stream
         self._threads = threads
-        self._slices = slices
+        self._first = first
+        self._others = others
 
     def __iter__(self) -> Iterator[Part]:
+        idle = [self._stream.driver(0)]
+        first, stop = self._first, self._others[-1].stop
+        begin = perf_counter()
+        found = self._recognize(first, idle)
+        seconds = (perf_counter() - begin) / first.stop * (stop - first.stop)
+        if seconds < limits.THREAD_SECONDS:
+            yield from found
+            yield from self._advance(idle.pop(), first.stop, stop)
+        else:
+            yield from self._share(found, seconds, idle)
+
+    def _share(self, found: list[Part], seconds: float, idle: list[Driver]) -> Iterator[Part]:
+        """The parts found in the first slice, then those that the threads find in the others in about that time."""
         pool, ended = ThreadPoolExecutor(self._threads), Event()
-        idle: list[Driver] = []
-        running: deque[Future[list[Part]]] = deque()
+        running = deque([Future[list[Part]]()])
+        running[0].set_result(found)
         try:
-            for some in self._slices:
+            for some in self._joined(seconds):
                 running.append(self._submitted(pool, ended, partial(self._recognize, some, idle)))
                 # No more slices wait to be read than one, and one for each thread.
                 if len(running) > self._threads:
@@ -55,6 +77,14 @@ class InSlices:
         finally:
             ended.set()
             pool.shutdown(cancel_futures=True)
+
+    def _joined(self, seconds: float) -> Iterator[Slice]:
+        """The other slices, neighbours joined so that each takes as long as pays for beginning it."""
+        pays = int(seconds / limits.THREAD_SLICE_SECONDS / self._threads) * self._threads
+        slices = min(max(pays, self._threads), len(self._others))
+        for some in np.array_split(np.arange(len(self._others)), slices):
+            begin, end = self._others[some[0]], self._others[some[-1]]
+            yield Slice(begin.begin, begin.start, end.stop)
 
     def _submitted(self, pool: ThreadPoolExecutor, ended: Event, work: Callable[[], list[Part]]) -> Future[list[Part]]:
         """The parts that work in another thread finds, which ends soon when the reader or its check ends."""
@@ -78,11 +108,18 @@ class InSlices:
         driver.begin_anew(some.begin)
         for _ in self._stream.detected_between(driver, some.begin, some.start):
             pass
-        detected = self._stream.detected_between(driver, some.start, some.stop, ending=True)
-        found = [part for _, parts in detected for part in parts]
-        if some is self._slices[-1]:
-            found += (part for _, parts in self._stream.detected_at_end(driver) for part in parts)
+        found = self._advance(driver, some.start, some.stop)
         idle.append(driver)
+        return found
+
+    def _advance(self, driver: Driver, start: int, stop: int) -> list[Part]:
+        """The parts detected by the events ``[start, stop)``, the next of a driver; after the last ones, by time too."""
+        # A driver may go on after the first slice, not after others.
+        ending = start >= self._first.stop
+        detected = self._stream.detected_between(driver, start, stop, ending=ending)
+        found = [part for _, parts in detected for part in parts]
+        if stop == self._others[-1].stop:
+            found += (part for _, parts in self._stream.detected_at_end(driver) for part in parts)
         return found
 
 
@@ -95,39 +132,31 @@ def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices 
     if threads > 1:
         division = divided(plan.select, plan.transducer, plan.schema, threads=True)
         slices = _slices(division, stream.table, plan.schema, threads)
-    return None if slices is None else InSlices(stream, threads, slices)
+    return None if slices is None else InSlices(stream, threads, slices[0], slices[1:])
 
 
 def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice] | None:
     """Slices for this many threads; None if they would have to begin too far back, or there is no window."""
     count: int = table.num_rows
-
-    def even(length: int) -> int:
-        """About this length, with as many slices for each thread."""
-        slices = -(-count // (length * threads)) * threads
-        return -(-count // slices)
-
-    length = max(
-        limits.THREAD_SLICE_LEAST, min(limits.THREAD_SLICE_MOST, -(-count // (limits.THREAD_SLICES * threads)))
-    )
-    if division.window is None or count <= length:
+    first = max(limits.THREAD_SLICE_LEAST, count // limits.THREAD_FIRST)
+    if division.window is None or count <= first:
         return None
     begins = _begins(division.window, division.late, table, schema)
     if begins is None:
         return None
 
-    def cut(length: int) -> tuple[list[Slice], int]:
-        """Slices of this many events, about, and the longest overlap."""
-        starts = np.arange(0, count, length)
+    def cut(length: int) -> tuple[list[Slice], int, int]:
+        """Slices of about this many events, as many for each thread beside the first; this length and the overlap."""
+        length = -(-(count - first) // (-(-(count - first) // (length * threads)) * threads))
+        starts = np.array([0, *range(first, count, length)])
         firsts = np.clip(begins(starts), 0, starts)
         cuts = zip(firsts.tolist(), starts.tolist(), [*starts[1:].tolist(), count])
-        return [Slice(*places) for places in cuts], int((starts - firsts).max())
+        return [Slice(*places) for places in cuts], length, int((starts - firsts).max())
 
-    length = even(length)
-    found, longest = cut(length)
+    least = max(limits.THREAD_SLICE_LEAST, -(-count // (limits.THREAD_SLICES * threads)))
+    found, length, longest = cut(min(least, limits.THREAD_SLICE_MOST))
     if longest * limits.THREAD_OVERLAP > length:
-        length = even(longest * limits.THREAD_OVERLAP)
-        found, longest = cut(length)
+        found, length, longest = cut(longest * limits.THREAD_OVERLAP)
     return found if longest * limits.THREAD_OVERLAP_LEAST <= length else None
 
 
@@ -150,10 +179,11 @@ def _begins(window: Window, late: bool, table: pa.Table, schema: Schema) -> Call
             bound = duration.bounds(keys_at(np.maximum(starts - late, 0)))
             low, high = np.zeros(len(bound), np.int64), np.full(len(bound), count)
             while (low < high).any():
-                middle = np.minimum((low + high) // 2, count - 1)
-                beyond = keys_at(middle) > bound
-                high = np.where(beyond, np.minimum(high, middle), high)
-                low = np.where(beyond, low, np.minimum(high, middle + 1))
+                places = low[:, None] + (high - low)[:, None] * np.arange(_TRIED) // _TRIED
+                beyond = keys_at(np.minimum(places, count - 1).ravel()).reshape(places.shape) > bound[:, None]
+                at, rows = _TRIED - beyond.sum(axis=1), np.arange(len(bound))
+                high = np.where((at < _TRIED) & (low < high), places[rows, np.minimum(at, _TRIED - 1)], high)
+                low = np.where((at > 0) & (low < high), places[rows, at - 1] + 1, low)
             return low
 
         return first_beyond
