@@ -113,7 +113,7 @@ class InSlices:
         return found
 
     def _advance(self, driver: Driver, start: int, stop: int) -> list[Part]:
-        """The parts detected by the events ``[start, stop)``, the next of a driver; after the last ones, by time too."""
+        """The parts detected by the events ``[start, stop)``, the next of a driver; after the last one by time too."""
         # A driver may go on after the first slice, not after others.
         ending = start >= self._first.stop
         detected = self._stream.detected_between(driver, start, stop, ending=ending)
