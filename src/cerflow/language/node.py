@@ -62,6 +62,9 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):
             return NotImplemented
+        known = self.__dict__.get("_same", self)
+        if known is other.__dict__.get("_same", other):
+            return True
         stack: list[tuple[Any, Any]] = [(self, other)]
         while stack:
             a, b = stack.pop()
@@ -77,6 +80,8 @@ class Node:
                 stack.extend(zip(a, b))
             elif _token(a) != _token(b):
                 return False
+        # A query that is read again is compared with what is cached for each of its parts.
+        other.__dict__["_same"] = known
         return True
 
     def __repr__(self) -> str:
