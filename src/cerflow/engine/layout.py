@@ -15,6 +15,8 @@ EXPIRED = -(2**63) + 1
 NOT_BEGUN = 2**63 - 1
 #: The bound of queries without a window: every start is beyond it.
 NO_BOUND = -(2**63) + 1
+#: The position of detections at the first moment beside events; those at moment number k have this position minus k.
+FIRST_MOMENT = -2
 
 #: The number of states that get bits of their own in one word.
 STATE_BITS = 62

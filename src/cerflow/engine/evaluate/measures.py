@@ -139,7 +139,7 @@ class Duration:
 
     def bounds(self, times: Ints) -> Ints:
         """For each time the greatest one from which the duration has passed."""
-        return outside(times, self._size, floats=self.floats)
+        return _edges(floats_of(times), float(self._size)) if self.floats else _below(times, self.whole)
 
     def deadlines(self, begins: Ints) -> Ints:
         """The times when the duration has passed, rounded up to the unit of the time column."""
@@ -172,7 +172,7 @@ def idle_bounds(rows: BatchRows, schema: Schema) -> Ints:
     return bounds(DurationWindow(schema.forget), rows, schema, closed=True)
 
 
-def _below(now: Ints, size: Fraction) -> Ints:
+def _below(now: Ints, size: Fraction | int) -> Ints:
     """For each ``now`` the greatest start outside the window."""
     # For integers, a < size means a < the next integer.
     whole = ceil(size)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,23 +26,15 @@ class Moments:
     members: Ints
     together: Ints
 
-    #: The position of detections at the first moment; those at moment number k have this position minus k.
-    first: ClassVar[int] = -2
-
-    @property
-    def positions(self) -> Ints:
-        """The positions of detections at these moments."""
-        return Moments.first - np.arange(len(self.members))
-
     @staticmethod
     def among(positions: Ints) -> Mask:
         """Marks the detections that are at such a moment."""
-        return positions <= Moments.first
+        return positions <= layout.FIRST_MOMENT
 
     @staticmethod
     def numbers(positions: Ints) -> Ints:
         """The numbers of the moments of some detections."""
-        return Moments.first - positions
+        return layout.FIRST_MOMENT - positions
 
 
 def in_turn(rows: Ints, keys: IntRows, begun: Ints, *less: Ints) -> Ints:
@@ -185,7 +176,7 @@ def single_events(positions: Ints, labels: Smalls, moments: Moments, numbers: In
     node = np.empty(count, np.int64)
     node[order] = np.arange(1, 1 + count)
     detections = np.empty((count, 4), np.int64)
-    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = moments.positions[numbers], layout.NO_BOUND
+    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = layout.FIRST_MOMENT - numbers, layout.NO_BOUND
     detections[:, layout.D_MARK] = layout.NO_MARK
     detections[:, layout.D_ROOT] = np.where(labels > 0, node, layout.BOTTOM)
     return MatchGraph(detections, nodes, marks, moments)

@@ -8,7 +8,6 @@ whether anything still waits for the tick, so only opening events are remembered
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.automata.model.clock import PAUSE, TICK
-from cerflow.base.array_types import IntRows, Ints, Mask
+from cerflow.base.array_types import IntRows, Ints
 from cerflow.base.schema import ValueKind
 from cerflow.engine.declared_arrays import empty_arrays
 from cerflow.engine.evaluate.measures import Duration, column_times, event_times
@@ -24,8 +23,10 @@ from cerflow.engine.evaluate.ranges import MOST
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import one_batch
-from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
-from cerflow.engine.matches.graph import Moments, in_turn
+from cerflow.engine.kernels.base.shared_arrays import SharedArrays
+from cerflow.engine.kernels.table import weave
+from cerflow.engine.layout import NULL, EventArrays
+from cerflow.engine.matches.graph import Moments
 from cerflow.engine.state.validation import require
 from cerflow.language.formula import DurationWindow
 
@@ -78,32 +79,6 @@ class OpenDeadlines:
         return rows[:, begin : begin + count]
 
 
-@dataclass(frozen=True)
-class _Passed:
-    """Deadlines that have passed, at most one at each time in each partition.
-
-    ``rows`` are the rows that show it, ``keys`` the partitions, ``members`` positions of events of these, and ``times``
-    the times of the deadlines, as `event_times` gives them. Deadlines are sorted by row, partition and time.
-    """
-
-    rows: Ints
-    keys: IntRows
-    members: Ints
-    times: Ints
-
-    def chosen(self, some: Ints) -> _Passed:
-        """Some of them, in the given order."""
-        if len(some) == len(self.rows) and (some[1:] > some[:-1]).all():
-            return self
-        return _Passed(self.rows[some], self.keys[some], self.members[some], self.times[some])
-
-    @cached_property
-    def begins(self) -> Mask:
-        """Marks the first deadline of each row and partition."""
-        differs = (np.diff(self.rows) != 0) | (np.diff(self.keys, axis=0) != 0).any(axis=1)
-        return np.append([True] * bool(len(self.rows)), differs).astype(bool)
-
-
 class Deadlines:
     """The open deadlines of one machine.
 
@@ -119,6 +94,9 @@ class Deadlines:
         self._schema, self._unit = tables.schema, reader.unit
         self._width = max(1, len(reader.keys))
         self.prompt = False
+        #: Events without any, and what `woven_in` writes; the addresses of what it reads, and of that.
+        self._shared = SharedArrays(), SharedArrays()
+        self.none = self._room = self._events(0)
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
         self._things: tuple[list[bool], list[int]] = ([], [])
         self._durations = [*map(self._duration, tables.deadlines)]
@@ -130,10 +108,15 @@ class Deadlines:
             for k, column in enumerate(tables.columns)
             if isinstance(column.window, DurationWindow)
         ]
+        self._columns = np.array([k for k, _ in self.measured], np.int64)
         self.begin_anew()
 
     def _duration(self, window: DurationWindow) -> Duration:
         return Duration(window, self._schema, self._unit)
+
+    def _events(self, count: int) -> EventArrays:
+        sizes = {"events": count, "key words": self._width, "columns": max(1, len(self._tables.columns))}
+        return empty_arrays(EventArrays, sizes)
 
     def begin_anew(self) -> None:
         """Forget all events."""
@@ -173,62 +156,67 @@ class Deadlines:
         """The times of rows in the units of deadlines; an empty array without a time column."""
         return _NOTHING if self._schema.time is None else event_times(rows, self._schema)
 
-    def until(self, clock: pa.Array) -> tuple[EventArrays, Moments | None]:
-        """The ticks and pauses up to a time before which no more events come, and the moments of the pauses.
+    def until(self, clock: pa.Array) -> tuple[EventArrays, int, Moments | None]:
+        """The ticks and pauses up to a time before which no more events come, their number, and the pauses' moments.
 
         ``clock`` is an array with that time.
         """
         assert self._schema.time is not None
         rows = pa.RecordBatch.from_arrays([clock], names=[self._schema.time])
         times = self.times(BatchRows(rows, self._schema, range(len(clock)), self._unit))
-        sizes = {"events": 0, "key words": self._width, "columns": max(1, len(self._tables.columns))}
-        woven, _, moments = self.woven_in(times, empty_arrays(EventArrays, sizes), _NOTHING, None)
-        return woven, moments
+        woven, count, moments, _ = self.woven_in(times, self.none, _NOTHING, None)
+        return woven, count, moments
 
     def woven_in(
         self, times: Ints, events: EventArrays, at_rows: Ints, moments: Callable[[Ints], _Shown] | None
-    ) -> tuple[EventArrays, Ints, Moments | None]:
+    ) -> tuple[EventArrays, int, Moments | None, Ints]:
         """Events with the ticks and pauses of the deadlines that rows at these times show to have passed.
 
         The events are those in the rows ``at_rows``; ``moments`` gives the positions and times of rows. If it is None,
-        or the clock is prompt, that has shown the deadlines before. Returns also the number of the event that each
-        comes from (greater numbers for ticks and pauses), and the moments of the pauses (None: no deadline has passed).
+        or the clock is prompt, that has shown the deadlines before. Returns what the machine reads, valid until the
+        next call, and how much that is; the moments of the pauses (None: no deadline has passed); and the number of the
+        event that each comes from (greater numbers for ticks and pauses).
         """
-        # Times do not decrease, so those that have passed come first.
-        counts = [
-            int(np.searchsorted(queue.opened[MEASURE], duration.bounds(times[-1:])[0], "right"))
-            for queue, duration in zip(self.queues, self._durations)
-        ]
-        if not any(counts) and not self._tables.reached:
-            return events, np.arange(len(at_rows)), None
-        passed = self._passed(times, counts)
-        at = np.searchsorted(at_rows, passed.rows)
-        own = np.zeros(len(at), bool)
-        if moments is None or self.prompt:
-            # Deadlines at one time share a moment; row numbers are never below 0.
-            rows = np.unique(passed.times, return_inverse=True)[1] - len(passed.times)
-            turn = np.lexsort((passed.members, rows))
-            passed, at = replace(passed, rows=rows).chosen(turn), at[turn]
-            shown = pa.nulls(len(at), pa.int64()), column_times(passed.times, self._schema, self._unit)
-            return self._woven(events, at_rows, passed, at, own, shown)
-        if len(at_rows):
-            read = np.minimum(at, len(at_rows) - 1)
-            own = (at_rows[read] == passed.rows) & (events.keys[read] == passed.keys).all(axis=1)
-        return self._woven(events, at_rows, passed, at, own, moments(passed.rows[passed.begins & ~own]))
+        passed, ticked = self._passed(times), self._tables.reached
+        if not len(passed) and not ticked:
+            return events, len(at_rows), None, np.arange(len(at_rows))
+        most = len(at_rows) * (1 + ticked) + 2 * len(passed)
+        if most > len(self._room.signature):
+            self._room = self._events(2 * most)
+        if self._room.ranks is not events.ranks:
+            self._room = self._room._replace(ranks=events.ranks)
+        apart = moments is None or self.prompt
+        here, there = self._shared
+        here.hold(events)
+        there.hold(self._room)
+        measured, checked = self._columns, self._tables.arrays.checked
+        read, pauses = np.empty((most, 2), np.int64), np.empty((len(passed), 2), np.int64)
+        how = *self.signatures(), apart, ticked
+        count, paused = weave(here.address, there.address, at_rows, passed, measured, checked, *how, read, pauses)
+        (sources, together), (rows, members) = read[:count].T, pauses[:paused].T
+        if moments is None or apart:
+            shown = pa.nulls(paused, pa.int64()), column_times(rows, self._schema, self._unit)
+        else:
+            shown = moments(rows)
+        return self._room, count, Moments(*shown, members, together), sources
 
-    def _passed(self, times: Ints, counts: Sequence[int]) -> _Passed:
-        """The first deadlines of each duration, which these times show to have passed; they are open no longer."""
-        found = [(_NOTHING, np.zeros((KEY + self._width, 0), np.int64), _NOTHING)]
-        for queue, duration, count in zip(self.queues, self._durations, counts):
-            over = queue.take(count)
-            rows = np.searchsorted(duration.bounds(times), over[MEASURE])
-            found.append((rows, over, duration.deadlines(over[MEASURE])))
-        self._due = None
-        rows, opened, after = zip(*found)
-        (members, _, *words), at, ends = np.concatenate(opened, axis=1), np.concatenate(rows), np.concatenate(after)
-        keys = np.stack(words, axis=1)
-        passed = _Passed(at, keys, members, ends).chosen(in_turn(at, keys, members, ends, members))
-        return passed.chosen(np.flatnonzero(passed.begins | (np.diff(passed.times, prepend=0) != 0)))
+    def _passed(self, times: Ints) -> IntRows:
+        """The deadlines that these times show to have passed, which are open no longer; see `weave` for the columns."""
+        found = [np.zeros((KEY + 2 + self._width + len(self.measured), 0), np.int64)]
+        for queue, duration in zip(self.queues, self._durations):
+            if not queue:
+                continue
+            # Times do not decrease, so those that have passed come first.
+            bounds = duration.bounds(times)
+            count = int(queue.opened[MEASURE].searchsorted(bounds[-1], "right"))
+            if count:
+                over = queue.take(count)
+                rows = bounds.searchsorted(over[MEASURE])
+                after = duration.deadlines(over[MEASURE])
+                measured = [after if size is None else size.bounds(after) for _, size in self.measured]
+                found.append(np.array([rows, rows, after, over[POSITION], *over[KEY:], *measured]))
+                self._due = None
+        return np.ascontiguousarray(np.concatenate(found, axis=1).T)
 
     # -- single events -----------------------------------------------------------------------------------------------
 
@@ -259,24 +247,6 @@ class Deadlines:
             self._due = min(opened, default=_NEVER)
         return self._due
 
-    def passed(self, now: int) -> list[tuple[tuple[int, ...], dict[int, int]]]:
-        """Close and return the deadlines that an event with this measure shows to have passed.
-
-        For each partition gives the times of deadlines, as the time column has them, in order, and an opening event.
-        See `in_turn` for the order of partitions.
-        """
-        found: dict[tuple[int, ...], dict[int, int]] = {}
-        last: dict[tuple[int, ...], int] = {}
-        for queue, duration in zip(self.queues, self._durations):
-            size = duration.whole
-            count = int(np.searchsorted(queue.opened[MEASURE], max(now - size, -MOST), "right"))
-            for position, measure, *key in queue.take(count).T.tolist():
-                words = tuple(key)
-                found.setdefault(words, {}).setdefault(-(-(measure + size) // duration.step), position)
-                last[words] = max(last.get(words, 0), position)
-        self._due = None
-        return [(words, dict(sorted(found[words].items()))) for words in sorted(found, key=lambda words: last[words])]
-
     # -- the clock -----------------------------------------------------------------------------------------------------
 
     @property
@@ -284,52 +254,6 @@ class Deadlines:
         """The earliest time at which an open deadline passes; None without one."""
         first = [d.deadlines(queue.opened[MEASURE, :1]) for d, queue in zip(self._durations, self.queues) if queue]
         return column_times(np.min(first, axis=0), self._schema, self._unit)[0] if first else None
-
-    # -- ticks and pauses ----------------------------------------------------------------------------------------------
-
-    def _woven(
-        self, events: EventArrays, rows: Ints, passed: _Passed, at: Ints, own: Mask, shown: _Shown
-    ) -> tuple[EventArrays, Ints, Moments]:
-        """Events, which are those at ``rows``, with a tick for each passed deadline before the event number ``at``.
-
-        If that event is not of the tick's ``own`` partition, a pause follows the tick and stands for the moment;
-        ``shown`` are those of pauses. If deadlines lie at values of an attribute, every event has a tick
-        before it. Returns also the number of the event that each comes from (greater numbers for ticks and pauses),
-        and the moments of the pauses.
-        """
-        n, ticks = len(events.signature), len(passed.rows)
-        # The ticks of one row and partition are adjacent; their event or pause follows.
-        begins = passed.begins
-        paused = np.flatnonzero(begins & ~own)
-        ends = np.flatnonzero(np.roll(begins, -1) & ~own)
-        reached = np.arange(n) if self._tables.reached else _NOTHING
-        together = np.concatenate([rows, passed.rows, passed.rows[paused], rows[reached]])
-        added = [ticks, len(paused), len(reached)]
-        order = _merged(n, at, own, ends, ticked=self._tables.reached)
-        moments = Moments(*shown, passed.members[ends], together[order])
-        # Only columns that measure time have values.
-        columns = np.full((ticks, events.columns.shape[1]), NULL)
-        for k, duration in self.measured:
-            columns[:, k] = passed.times if duration is None else duration.bounds(passed.times)
-        copied = events.columns[reached]
-        copied[:, self._tables.arrays.checked] = NULL
-        tick, pause = self.signatures()
-        fill = sum(added)
-        none = np.zeros(fill, np.int64)
-        numbers = (events.position, none[:ticks] - 1, moments.positions, none[: added[2]] - 1)
-        woven = EventArrays(
-            signature=np.append(events.signature, np.repeat([tick, pause, tick], added).astype(np.int32))[order],
-            position=np.concatenate(numbers)[order],
-            measure=np.append(events.measure, np.full(fill, NOT_BEGUN))[order],
-            bound=np.append(events.bound, np.full(fill, NO_BOUND))[order],
-            keys=np.concatenate([events.keys, passed.keys, passed.keys[paused], events.keys[reached]])[order],
-            columns=np.concatenate([events.columns, columns, columns[paused], copied])[order],
-            moment=np.concatenate([events.moment, passed.times, passed.times[paused], events.moment[reached]])[order],
-            left_out=np.append(events.left_out, none)[order],
-            idle=np.append(events.idle, np.full(fill, NO_BOUND))[order],
-            ranks=events.ranks,
-        )
-        return woven, order, moments
 
     def signatures(self) -> list[int]:
         """The signatures of ticks and of pauses."""
@@ -373,21 +297,6 @@ class Deadlines:
             here = BatchRows(opening, self._schema, positions, self._unit)
             begins, words = self.times(here), self._reader.key_words(here)[0]
             self.queues[k] = OpenDeadlines(np.vstack([positions, begins, words.T]))
-
-
-def _merged(events: int, at: Ints, own: Mask, ends: Ints, *, ticked: bool) -> Ints:
-    """The order of events, ticks, the pauses after the ticks ``ends``, and if ``ticked`` one more for each event.
-
-    All are numbered one after another. Ticks come before the event number ``at``, which ascends; those of its ``own``
-    partition come last, then one that is directly before the event.
-    """
-    numbers = np.arange(events)
-    turns = [4 * numbers + 3, 4 * at + own, 4 * at[ends], 4 * numbers[: events * ticked] + 2]
-    # Before one event ticks keep their order, and each pause comes directly after its tick.
-    ticks = np.arange(len(at))
-    within = [np.zeros(events, np.int64), 2 * ticks, 2 * ends + 1, np.zeros(events * ticked, np.int64)]
-    # A stable sort merges sorted stretches.
-    return np.argsort(np.concatenate(turns) * (2 * len(at) + 2) + np.concatenate(within), kind="stable")
 
 
 def ascending(*positions: Ints) -> Ints:

@@ -162,8 +162,8 @@ class Machine:
         """The detections once no event before a time can come; ``clock`` is an array with that time."""
         if self.deadlines is None:
             return []
-        events, moments = self.deadlines.until(clock)
-        return self.advance(events, len(events.signature), nobody, moments) if len(events.signature) else []
+        events, count, moments = self.deadlines.until(clock)
+        return self.advance(events, count, nobody, moments) if count else []
 
     def matches(self, parts: Sequence[Part]) -> Matches:
         """The matches in parts that were found just now; from now on they are reported."""

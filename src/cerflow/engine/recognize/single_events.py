@@ -13,7 +13,7 @@ from cerflow.base.events import Event, as_value, raw_time
 from cerflow.base.schema import ValueKind
 from cerflow.engine.events.event_row import EventRow
 from cerflow.engine.events.reader import EventReader
-from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL, EventArrays
+from cerflow.engine.layout import NULL, EventArrays
 from cerflow.engine.recognize.deadlines import Deadlines
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan.program.compiler import computed_column
@@ -53,9 +53,6 @@ class SingleEvents:
             or program.filled.window
             or any(e is None or kind_of_expression(e, plan.schema) not in _WORDS for e in filled)
         )
-        #: The arrays of the scan, and those for ticks, which are the same but for what the scan leaves out.
-        self._events: EventArrays | None = None
-        self._ticks: EventArrays
 
     def read(self, event: Mapping[str, Any], values: Mapping[str, Any], position: int) -> EventArrays | None:
         """An event with these plain ``values`` as the kernels read it; None if it is not relevant.
@@ -101,28 +98,7 @@ class SingleEvents:
         time: int = values[self._schema.time]
         return time * self._deadlines.step
 
-    def time(self, values: Mapping[str, Any]) -> pa.Array:
-        """The time of an event, as an array of the type of the time column."""
+    def times(self, values: Mapping[str, Any], count: int) -> pa.Array:
+        """The time of an event so many times, as an array of the type of the time column."""
         assert self._schema.time is not None
-        return pa.array([values[self._schema.time]], self._schema.columns.field(self._schema.time).type)
-
-    def tick(self, signature: int, position: int, words: tuple[int, ...], time: int) -> EventArrays:
-        """A tick of a partition at a time, as the column has it, or the pause after it; valid until the next call."""
-        assert self._deadlines is not None
-        found = self._scan.room.events
-        if self._events is not found:
-            # Without windows these values are those of all events.
-            known = found.measure.flags.writeable
-            self._events, self._ticks = found, found if known else found._replace(measure=np.full(1, NOT_BEGUN))
-        events, now = self._ticks, time * self._deadlines.step
-        events.signature[0], events.position[0], events.measure[0] = signature, position, NOT_BEGUN
-        if events.bound.flags.writeable:
-            events.bound[0] = NO_BOUND
-        if self._tables.key_kinds:
-            events.keys[0] = words
-        if self._tables.columns:
-            events.columns[0] = NULL
-        for k, duration in self._deadlines.measured:
-            size = 0 if duration is None else duration.whole
-            events.columns[0, k] = max(now, NO_BOUND + size) - size
-        return events
+        return pa.array([values[self._schema.time]] * count, self._schema.columns.field(self._schema.time).type)

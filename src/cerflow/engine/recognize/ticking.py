@@ -12,7 +12,6 @@ from cerflow.base.array_types import Ints
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import whole_numbers
 from cerflow.engine.layout import EventArrays
-from cerflow.engine.matches.graph import Moments
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines
 from cerflow.engine.recognize.single_events import SingleEvents
@@ -22,7 +21,7 @@ from cerflow.engine.tables.event_room import some_events
 if TYPE_CHECKING:
     from cerflow.engine.recognize.machine import Machine, RelevantEvents
 
-#: The number of a moment that is alone.
+#: The row of a single event.
 _ONE = np.zeros(1, np.int64)
 
 
@@ -49,10 +48,8 @@ def take_with_ticks(
         """Process some of the events, by number, with the ticks of the deadlines that ``count`` rows have shown."""
         at = at_rows[some]
         deadlines.add(found, times, at)
-        found, sources, shown = deadlines.woven_in(times[:count], found, at, moments)
-        if not len(sources):
-            return []
-        return machine.advance(found, len(sources), lambda n: refuse(int(at[sources[n]])), shown)
+        found, count, shown, sources = deadlines.woven_in(times[:count], found, at, moments)
+        return machine.advance(found, count, lambda n: refuse(int(at[sources[n]])), shown) if count else []
 
     if apart is None or not isinstance(how, Absence):
         return read(np.arange(len(at_rows)), events, whole.num_rows)
@@ -83,25 +80,21 @@ def take_one_with_ticks(
     """Process a single event with deadlines, which cannot be refused; a relevant one is in ``events``, and stored."""
     deadlines = machine.deadlines
     assert deadlines is not None
-    parts: list[Part] = []
-    words = None if events is None else tuple(events.keys[0].tolist())
     now = singles.now(values)
-    if deadlines.due <= now:
-        # Ticks of the event's own partition come last, and the event stands for their moment.
-        tick, pause = deadlines.signatures()
-        for key, times in sorted(deadlines.passed(now), key=lambda group: group[0] == words):
-            for time in times:
-                parts += machine.advance(singles.tick(tick, -1, key, time), 1, nobody)
-            if key != words:
-                last = np.array([next(reversed(times.values()))])
-                moments = Moments(pa.array([position], pa.int64()), singles.time(values), last, _ONE)
-                pausing = singles.tick(pause, Moments.first, key, next(iter(times)))
-                parts += machine.advance(pausing, 1, nobody, moments)
+    if passes := deadlines.due <= now:
         # The signatures of ticks may be new.
+        deadlines.signatures()
         events = singles.read(event, values, position)
-    if events is not None and words is not None:
-        deadlines.open(int(events.signature[0]), position, now, words)
-        parts += machine.advance(events, 1, nobody)
+    woven, count, shown = events or deadlines.none, int(events is not None), None
+    if passes:
+
+        def moments(rows: Ints) -> tuple[pa.Array, pa.Array]:
+            return pa.array(np.full(len(rows), position)), singles.times(values, len(rows))
+
+        woven, count, shown, _ = deadlines.woven_in(np.array([now]), woven, _ONE[:count], moments)
+    if events is not None:
+        deadlines.open(int(events.signature[0]), position, now, tuple(events.keys[0].tolist()))
+    parts = machine.advance(woven, count, nobody, shown) if count else []
     machine.tidy()
     return parts
 

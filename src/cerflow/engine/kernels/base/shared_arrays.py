@@ -52,6 +52,8 @@ class SharedArrays:
     def hold(self, group: Any) -> None:
         """Make the arrays of a tuple of `cerflow.engine.layout` visible to kernels."""
         name = _known(type(group))
+        if self._held.get(name) is group:
+            return
         # If this is interrupted, some words belong to the new arrays, so none may count as held.
         before = self._held.pop(name, None) or (None,) * len(group)
         at = _STARTS[name]
