@@ -132,7 +132,7 @@ class Pieces:
         before = self.before(some.start)
         first = None
         if positions:
-            # Of the events before its start a slice at home reads its own only.
+            # Before its start, a slice with a home reads only events of that partition.
             first = before - self.before(some.start, some.home) + self.before(some.begin, some.home)
         return replace(some, first=first, own=self.before(some.stop) - before)
 

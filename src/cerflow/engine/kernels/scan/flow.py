@@ -22,6 +22,8 @@ _TOGETHER = 4 * layout.BLOCK
 _SPREAD, _LEAST = 16, 1 << 12
 #: Bits for each entry of a filter of keys.
 _FILTER = 16
+#: Added to the shift that gives the stretch of a time, if all of a batch is one.
+_WHOLE = 64
 #: Rows of a long window.
 _LONG = 1 << 16
 #: Rows with guards that tell whether a pass pays: where it rules out less than these shares of them, backwards,
@@ -249,13 +251,37 @@ def _filter_keys(s, count, states, ends, guards, address):
     one |= window_value(s, BOUND, count - 1) < window_value(s, MEASURE, 0)
     while shift < 62 and np.int64(1) << shift < size:
         shift += 1
-    # The events of a key near a stretch of time set its bit, and the second one the bit in the other half.
-    words, other, bits = s.entered, s.entered.shape[0] >> 1, np.int64(64)
-    while bits < 3 * _FILTER * rare and bits <= 32 * other:
+    bits = np.int64(64)
+    while bits < 3 * _FILTER * rare and bits <= 32 * (s.entered.shape[0] >> 1):
         bits <<= 1
+    shift |= np.int64(_WHOLE) if one else np.int64(0)
+    if not _enter_keys(s, count, guards, needed, twice, shift, bits, address):
+        return np.int64(-1)
+    return _clear_far(s, count, first, stop, guards, np.int64(0) if twice else needed, twice, shift, bits, address)
+
+
+@inlined
+def _stretch(s, row, times, shift):
+    """The stretch of time in which a ``row`` lies; all of them are one if ``shift`` is beyond `_WHOLE`."""
+    return np.int64(0) if shift >= _WHOLE else leads.window_measure(s, row, times) >> shift
+
+
+@inlined
+def _bit(key, stretch, bits):
+    """The bit of a key and a stretch of time, one of so many ``bits``."""
+    return np.int64(mixed(np.uint64(key), stretch) >> SHIFT) & (bits - 1)
+
+
+@part
+def _enter_keys(s, count, guards, needed, twice, shift, bits, address):
+    """Enter the keys of the events ``needed``; False if matches need two, and many of these have another one near them.
+
+    Events of a key near a stretch of time set its bit, and the second one that in the other half.
+    """
+    words, other, near = s.entered, s.entered.shape[0] >> 1, np.int64(0 if shift >= _WHOLE else 1)
     for k in range(words.shape[0]):
         words[k] = 0
-    times, removed, met, entered = window_words(s), np.int64(0), np.int64(0), np.int64(0)
+    times, met, entered = window_words(s), np.int64(0), np.int64(0)
     for block in range(0, count, layout.STRETCH):
         end = min(block + layout.STRETCH, count)
         for n in range(list_rows(s, block, end, guards, 0, False, False, address)):
@@ -264,25 +290,29 @@ def _filter_keys(s, count, states, ends, guards, address):
             if key < 0 or v.load_byte(guards, k) & needed == 0:
                 continue
             entered += 1
-            stretch = np.int64(0) if one else leads.window_measure(s, k, times) >> shift
-            for near in range(stretch - 1 + one, stretch + 2 - one):
-                bit = np.int64(mixed(np.uint64(key), near) >> SHIFT) & (bits - 1)
+            stretch = _stretch(s, k, times, shift)
+            for beside in range(stretch - near, stretch + near + 1):
+                bit = _bit(key, beside, bits)
                 set_before = words[bit >> 6] >> (bit & 63) & 1
                 met += set_before
                 words[other + (bit >> 6)] |= set_before << (bit & 63)
                 words[bit >> 6] |= np.int64(1) << (bit & 63)
         if twice and entered >= _TOLD and 4 * met > 3 * entered:
-            # Many events have another one of their key near them.
-            return np.int64(-1)
-    other = other if twice else np.int64(0)
+            return False
+    return True
+
+
+@part
+def _clear_far(s, count, first, stop, guards, needed, twice, shift, bits, address):
+    """Clear the guards of the rows ``[first, stop)`` with no event ``needed`` of their key near; returns how many."""
+    other, times, removed = s.entered.shape[0] >> 1 if twice else np.int64(0), window_words(s), np.int64(0)
     for block in range(0, count, layout.STRETCH):
         end = min(block + layout.STRETCH, count)
         for n in range(list_rows(s, block, end, guards, 0, False, True, address)):
             k, key = s.chosen[n], s.at[n]
-            if key >= 0 and first <= k < stop and (twice or v.load_byte(guards, k) & needed == 0):
-                stretch = np.int64(0) if one else leads.window_measure(s, k, times) >> shift
-                bit = np.int64(mixed(np.uint64(key), stretch) >> SHIFT) & (bits - 1)
-                if words[other + (bit >> 6)] >> (bit & 63) & 1 == 0:
+            if key >= 0 and first <= k < stop and v.load_byte(guards, k) & needed == 0:
+                bit = _bit(key, _stretch(s, k, times, shift), bits)
+                if s.entered[other + (bit >> 6)] >> (bit & 63) & 1 == 0:
                     v.store_byte(guards, k, np.int64(0))
                     removed += 1
     return removed
