@@ -22,6 +22,7 @@ SCHEMA = Schema(
             ("v", pa.int64()),
             ("w", pa.float64()),
             ("s", pa.string()),
+            ("e", pa.string()),
             ("k", pa.int64()),
             ("n", pa.int64()),
         ]
