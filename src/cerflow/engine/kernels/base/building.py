@@ -16,9 +16,8 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.metadata import version
@@ -39,7 +38,15 @@ from cerflow.base.cache_folder import cache_folder, keep, open_own
 from cerflow.base.errors import CerflowError
 from cerflow.engine.kernels.base.array_groups import array_value
 from cerflow.engine.kernels.base.calling import Kernel
-from cerflow.engine.kernels.base.library import PACKAGE, library_name, processors, sources, symbol
+from cerflow.engine.kernels.base.library import (
+    PACKAGE,
+    library_name,
+    machine_name,
+    own_processor,
+    processors,
+    sources,
+    symbol,
+)
 from cerflow.engine.kernels.base.parts import BUILDING, OPTIONS
 from cerflow.engine.kernels.table import UNITS
 
@@ -53,8 +60,8 @@ llvm.initialize_all_targets()
 llvm.initialize_all_asmprinters()
 
 
-def build(path: Path, machine: str = "") -> bool:
-    """Build the library for a machine (empty: this one) at a path; returns whether something could link it."""
+def build(path: Path, levels: Sequence[str], machine: str = "") -> bool:
+    """Build the library for levels of processors of a machine (empty: this one); returns whether it could be linked."""
     linker = [shutil.which("cc") or ""]
     if machine or not linker[0]:
         if not find_spec("ziglang"):
@@ -62,7 +69,7 @@ def build(path: Path, machine: str = "") -> bool:
         linker = [sys.executable, "-m", "ziglang", "cc", *(["-target", f"{machine}-linux-gnu"] if machine else [])]
     with TemporaryDirectory() as folder:
         made, objects = Path(folder, "made"), []
-        for number, content in enumerate(_objects(machine)):
+        for number, content in enumerate(_objects(levels, machine)):
             objects.append(Path(folder, f"{number}.o"))
             objects[-1].write_bytes(content)
         done = subprocess.run([*linker, "-shared", "-o", made, *objects, "-lm"])
@@ -75,28 +82,29 @@ def in_process() -> Callable[[str], int]:
     """Compile all kernels for this process alone; returns a function from their symbols to addresses."""
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-    for content in _objects(""):
+    for content in _objects([own_processor()]):
         engine.add_object_file(llvm.ObjectFileRef.from_data(content))
     engine.finalize_object()
     return lambda name: int(engine.get_function_address(name))
 
 
-def _objects(machine: str) -> Iterator[bytes]:
+def _objects(levels: Sequence[str], machine: str = "") -> Iterator[bytes]:
     """The objects of all units for each level of processors; two processes make the missing ones."""
     began = time.perf_counter()
     _log.warning("compiling the kernels, which may take three minutes")
     with TemporaryDirectory() as other, ThreadPoolExecutor(2) as pool:
         folder, paths = cache_folder() or Path(other), {}
         for unit in UNITS:
-            where = f"{unit}-{_version(unit)}-{machine or sysconfig.get_platform()}"
-            paths[unit] = [folder / f"{where}-{processor}.o" for processor in processors(machine)]
-        missing = iter([(unit, machine, [*map(str, own)]) for unit, own in paths.items() if None in map(open_own, own)])
+            where = f"{unit}-{_version(unit)}-{machine_name(machine)}"
+            paths[unit] = {level: folder / f"{where}-{level}.o" for level in levels}
+        lacking = ((unit, [level for level in own if open_own(own[level]) is None]) for unit, own in paths.items())
+        missing = iter([(unit, machine, {k: str(paths[unit][k]) for k in some}) for unit, some in lacking if some])
         list(pool.map(_make_all, [missing] * 2))
-        yield from (file.read() for own in paths.values() for file in map(open_own, own) if file is not None)
+        yield from (file.read() for own in paths.values() for file in map(open_own, own.values()) if file is not None)
     _log.warning("compiled the kernels in %.0f s", time.perf_counter() - began)
 
 
-def _make_all(units: Iterator[tuple[str, str, list[str]]]) -> None:
+def _make_all(units: Iterator[tuple[str, str, dict[str, str]]]) -> None:
     """Call `make` for units, one after another, in a process of its own; another thread takes from the same units."""
     # Import the same modules as here, and use only instructions that all processors have.
     called = "make(*json.loads(line)); print(flush=True)"
@@ -124,8 +132,8 @@ def _version(unit: str) -> str:
     return hashlib.sha256(repr(depends).encode()).hexdigest()[:16]
 
 
-def make(unit: str, machine: str, paths: Sequence[str]) -> None:
-    """Write the objects of a unit for a machine (empty: this one), one for each level of its processors."""
+def make(unit: str, machine: str, paths: Mapping[str, str]) -> None:
+    """Write the objects of a unit for levels of processors of a machine (empty: this one)."""
     # A compilation needs its millions of objects to the end.
     gc.disable()
     _only_write()
@@ -138,7 +146,7 @@ def make(unit: str, machine: str, paths: Sequence[str]) -> None:
         compiled: Any = cfunc(signature, **OPTIONS)(function)
         whole.link_in(llvm.parse_assembly(re.sub(_REPORTING, _TRAP, compiled.inspect_llvm())))
         names[compiled.native_name] = kernel.name
-    for path, processor in zip(paths, processors(machine), strict=True):
+    for processor, path in paths.items():
         module = whole.clone()
         for value in (*module.functions, *module.global_variables):
             if value.name in names:
@@ -205,7 +213,7 @@ def main(machine: str = "") -> None:
         return
     for old in path.parent.glob("*.so"):
         old.unlink()
-    if not build(path, machine):
+    if not build(path, processors(machine), machine):
         sys.exit("cerflow: 'cc', which links the kernels, is missing: install a C compiler, or pip install ziglang")
 
 

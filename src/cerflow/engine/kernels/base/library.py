@@ -1,7 +1,8 @@
 """Finds the compiled library of all kernels, or unpacks or builds it.
 
-The library is part of the package, or is kept in the user's `cache_folder`; its name holds a hash of the sources. It
-has each kernel for one or two levels of processors. It does not depend on Python, NumPy or Numba.
+The library is part of the package, with each kernel for one or two levels of processors, or is kept in the user's
+`cache_folder`, for that of this machine. Its name holds a hash of the sources. It does not depend on Python, NumPy or
+Numba.
 """
 
 from __future__ import annotations
@@ -55,10 +56,15 @@ def sources() -> dict[str, str]:
 
 
 @cache
-def library_name(machine: str = "") -> str:
-    """The name of the library for a machine (empty: this one), with a hash of the sources."""
+def library_name(machine: str = "", processor: str = "") -> str:
+    """The name of the library for a machine (empty: this one) and a level of processors (empty: all)."""
     stamp = hashlib.sha256(repr(sorted(sources().items())).encode()).hexdigest()[:16]
-    return f"kernels-{stamp}-{f'linux-{machine}' if machine else sysconfig.get_platform()}.so"
+    return f"{'-'.join(filter(None, ('kernels', stamp, machine_name(machine), processor)))}.so"
+
+
+def machine_name(machine: str = "") -> str:
+    """The name of a machine (empty: this one) with its system."""
+    return f"linux-{machine}" if machine else sysconfig.get_platform()
 
 
 def processors(machine: str = "") -> tuple[str, ...]:
@@ -66,11 +72,15 @@ def processors(machine: str = "") -> tuple[str, ...]:
     return ("x86-64", "x86-64-v3") if (machine or platform.machine()) in ("x86_64", "AMD64") else ("generic",)
 
 
+def own_processor() -> str:
+    """The level of this processor."""
+    # Processors got AVX2 last of all that x86-64-v3 requires.
+    return processors()[-1 if pa.runtime_info().detected_simd_level in ("avx2", "avx512") else 0]
+
+
 def symbol(kernel: str, processor: str = "") -> str:
     """The name of a kernel in the library, for a level of processors (empty: that of this one)."""
-    # Processors got AVX2 last of all that x86-64-v3 requires.
-    wide = pa.runtime_info().detected_simd_level in ("avx2", "avx512")
-    return f"cerflow_{kernel}_{processor or processors()[-1 if wide else 0]}"
+    return f"cerflow_{kernel}_{processor or own_processor()}"
 
 
 @cache
@@ -96,7 +106,7 @@ def load_kernels() -> Callable[[str], int]:
 
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 # Another process may have built it meanwhile.
-                library = find_library() or (find_library() if building.build(path) else None)
+                library = find_library() or (find_library() if building.build(path, [own_processor()]) else None)
         if library is None:
             return building.in_process()
     _log.info("loaded the kernels in %.2f s", time.perf_counter() - began)
@@ -122,4 +132,4 @@ def find_library() -> ctypes.CDLL | None:
 def kept_path() -> Path | None:
     """The path of a library outside the package; None without a folder for it."""
     folder = cache_folder()
-    return None if folder is None else folder / library_name()
+    return None if folder is None else folder / library_name(processor=own_processor())
