@@ -5,16 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers
+
+#: Strings of an array are looked up by Arrow if there are at least one in so many of those that are known.
+_MANY = 8
 
 
 class Strings:
-    """A table of strings; each has a code, given in order of appearance."""
+    """A table of strings; each has a code, given in order of appearance.
+
+    Many strings of an array get codes without becoming strings of Python, which they become when they are asked for.
+    """
 
     #: See `cerflow.engine.recognize.transaction`; strings that were added in a push that failed may remain.
-    changes = ("texts", "_codes", "_limit", "_ranks")
+    changes = ("_texts", "known", "_later", "_limit", "_ranks")
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.replace(list(texts))
@@ -22,42 +31,72 @@ class Strings:
     @property
     def wants_cleaning(self) -> bool:
         """Whether the strings in use should `replace` the table."""
-        return len(self.texts) > self._limit
+        return len(self) > self._limit
 
     def replace(self, texts: Sequence[str]) -> None:
         """Start again with these strings; their codes are their indexes."""
-        self.texts: list[str] = []
-        self._codes: dict[str, int] = {}
+        self._texts: list[str] = []
+        #: The codes by string, but for those of later arrays; another object once codes have changed.
+        self.known: dict[str, int] = {}
+        self._later: list[pa.Array] = []
         self._ranks: Ints = np.zeros(0, np.int64)
         self.codes(texts)
         self.settle()
 
     def settle(self) -> None:
         """Have the present strings for those that are in use: clean once there are many more."""
-        self._limit = 2 * len(self.texts) + limits.STRING_SLACK
+        self._limit = 2 * len(self) + limits.STRING_SLACK
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self._texts) + sum(map(len, self._later))
+
+    @property
+    def texts(self) -> list[str]:
+        """The strings, by code."""
+        while self._later:
+            new = self._later[0].to_pylist()
+            codes = dict(zip(new, range(len(self._texts), len(self._texts) + len(new))))
+            # Without a call in between, no signal parts them.
+            self._texts += new
+            self.known |= codes
+            del self._later[0]
+        return self._texts
 
     def code(self, text: str) -> int:
         """The code of a string."""
-        found = self._codes.get(text)
+        texts = self.texts
+        found = self.known.get(text)
         if found is None:
-            found = self._codes[text] = len(self.texts)
-            self.texts.append(text)
+            found = self.known[text] = len(texts)
+            texts.append(text)
         return found
 
     def codes(self, texts: Sequence[str]) -> Ints:
         """The codes of many strings."""
-        known = self._codes
+        own, known = self.texts, self.known
         new = dict.fromkeys(text for text in texts if text not in known)
-        known.update(zip(new, range(len(self.texts), len(self.texts) + len(new))))
-        self.texts += new
+        found = dict(zip(new, range(len(own), len(own) + len(new))))
+        own += new
+        known |= found
         return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
+
+    def codes_of(self, texts: pa.Array) -> Ints:
+        """The codes of different strings in an array."""
+        count = len(self)
+        if len(texts) < limits.ENCODED_TEXTS or _MANY * len(texts) < count:
+            return self.codes(texts.to_pylist())
+        texts = texts.cast(pa.large_string())
+        known = pa.chunked_array([pa.array(self._texts, pa.large_string()), *self._later])
+        found: Ints = pc.index_in(texts, value_set=known.combine_chunks()).fill_null(-1).to_numpy().astype(np.int64)
+        new = np.flatnonzero(found < 0)
+        if len(new):
+            found[new] = np.arange(count, count + len(new))
+            self._later.append(texts.take(array_of_numbers(new)))
+        return found
 
     def ranks(self) -> Ints:
         """For each code, the rank of its string in the order of all strings so far."""
-        if len(self._ranks) != len(self.texts):
+        if len(self._ranks) != len(self):
             self._ranks = ranks_of(self.texts)
         return self._ranks
 

@@ -172,6 +172,8 @@ class ScanRoom:
             return
         for number, text in enumerate(self.texts):
             some = fixes[fixes[:, layout.X_TEXT] == number]
+            if not len(some):
+                continue
             codes = text.codes(some[:, layout.X_ENTRY])
             places, events = some[:, layout.X_PLACE], some[:, layout.X_EVENT]
             keyed = places < 0

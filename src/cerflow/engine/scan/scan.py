@@ -130,7 +130,7 @@ class BatchScan:
         self._shown: tuple[Ints, ...] | None = None
         self._show()
         #: The list of strings that the codes of texts are of.
-        self._coded = self.tables.strings.texts
+        self._coded = self.tables.strings.known
 
     def _begin_deciding(self) -> Decisions:
         classes = [[] if column is None else column.satisfied for column in self._tested]
@@ -235,7 +235,7 @@ class BatchScan:
         """
         room, tables = self.room, self.tables
         control = room.control
-        stale = self._decisions.signatures_of is not tables.relevant or self._coded is not tables.strings.texts
+        stale = self._decisions.signatures_of is not tables.relevant or self._coded is not tables.strings.known
         if stale or self._of_row is not batch:
             self._settle(batch)
             self._of_row = batch
@@ -261,8 +261,8 @@ class BatchScan:
         if self._decisions.signatures_of is not self.tables.relevant:
             self._forget_decisions()
             self._show()
-        if self._coded is not self.tables.strings.texts:
-            self._coded = self.tables.strings.texts
+        if self._coded is not self.tables.strings.known:
+            self._coded = self.tables.strings.known
             for text in self.room.texts:
                 text.forget_codes()
         if self._schema is None or not batch.schema.equals(self._schema):

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.base import arrow_columns, limits
+from cerflow.base import limits
 from cerflow.base.array_types import Bytes, IntRows, Ints
+from cerflow.base.arrow_columns import array_of_numbers, with_each_text_once
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.layout import NULL
@@ -84,7 +85,7 @@ class TextEntries:
         """The same entries for a recogniser with its own ``words``, a copy of these, and ``strings``."""
         other = copy(self)
         other._words, other._seen, other._strings = words, _seen(words), strings
-        other._left, other._texts = list(self._left), list(self._texts)
+        other._left, other._texts, other._arrays = list(self._left), list(self._texts), list(self._arrays)
         other._show(**{name: getattr(self, "_" + name).copy() for name in _WORDS if hasattr(self, "_" + name)})
         other.forget_codes()
         return other
@@ -94,8 +95,10 @@ class TextEntries:
     def _begin(self, entries: int, dictionary: pa.Array | None = None) -> None:
         """Begin again with null and the texts of a dictionary, and room for this many entries."""
         words = self._words
-        #: The texts of the hash table; those of a dictionary are read where they are wanted.
+        #: The texts of the hash table, of which arrays have those that are None, from some entries on; those of a
+        #: dictionary are read where they are wanted.
         self._texts: list[str | None] = [None]
+        self._arrays: list[tuple[int, pa.Array]] = []
         codes = np.full(entries, _UNKNOWN, np.int64)
         codes[0] = NULL
         self._show(codes=codes, classes=np.full(entries, _UNKNOWN if self._column is not None else 0, np.int64))
@@ -150,7 +153,7 @@ class TextEntries:
         if self._dictionary is None or not dictionary.equals(self._dictionary):
             self._dictionary, self._words[layout.T_HELD] = None, -1
             if len(dictionary.unique()) < len(dictionary):
-                column = arrow_columns.with_each_text_once(batch.column(child))
+                column = with_each_text_once(batch.column(child))
                 batch = batch.set_column(child, batch.schema.field(child), column)
                 dictionary = column.dictionary
             self._begin(1 + len(dictionary), dictionary)
@@ -167,10 +170,13 @@ class TextEntries:
             return
         column = batch.column(int(self._words[layout.T_CHILD]))
         rows = self._places[known:count, 1]
-        if len(rows) > limits.ENCODED_TEXTS:
-            self._texts += column.take(arrow_columns.array_of_numbers(rows)).to_pylist()
-        else:
+        if len(rows) <= limits.ENCODED_TEXTS:
             self._texts += [column[row].as_py() for row in rows.tolist()]
+        elif self._column is None:
+            self._arrays.append((known, column.take(array_of_numbers(rows))))
+            self._texts += [None] * len(rows)
+        else:
+            self._texts += column.take(array_of_numbers(rows)).to_pylist()
         if self._column is not None:
             self._judge(self._texts[known:], known)
 
@@ -231,17 +237,25 @@ class TextEntries:
 
     def code(self, entry: int) -> int:
         """The code of an entry among the strings of the recogniser."""
-        text = self._texts[entry] if self._dictionary is None else self._dictionary[entry - 1].as_py()
-        assert text is not None
+        if self._dictionary is None:
+            text = self._texts[entry] or self._texts_of([entry])[0].as_py()
+        else:
+            text = self._dictionary[entry - 1].as_py()
         self._codes[entry] = code = self._strings.code(text)
         return code
 
     def codes(self, entries: Ints) -> Ints:
         """The codes of entries among the strings of the recogniser; none is null."""
         some = np.unique(entries)
-        if self._dictionary is None:
-            texts: Any = [self._texts[k] for k in some.tolist()]
-        else:
-            texts = self._dictionary.take(arrow_columns.array_of_numbers(some - 1)).to_pylist()
-        self._codes[some] = self._strings.codes(texts)
+        texts = self._texts_of(some) if self._dictionary is None else self._dictionary.take(array_of_numbers(some - 1))
+        self._codes[some] = self._strings.codes_of(texts)
         return self._codes[entries]
+
+    def _texts_of(self, entries: Ints | list[int]) -> pa.Array:
+        """The texts of entries of the hash table."""
+        chunks, at = list[pa.Array](), 0
+        for begin, array in self._arrays:
+            chunks += pa.array(self._texts[at:begin], array.type), array
+            at = begin + len(array)
+        kind = chunks[0].type if chunks else pa.string()
+        return pa.chunked_array([*chunks, pa.array(self._texts[at:], kind)]).take(entries).combine_chunks()

@@ -8,10 +8,10 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.keys import enter_slot, hash_of_key, is_entered, list_rows, tied_words
+from cerflow.engine.kernels.scan.keys import enter_slot, hash_of_key, is_entered, list_rows, shift_of_slots, tied_words
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import SHIFT, mixed
+from cerflow.engine.kernels.scan.texts import mixed, place_of
 from cerflow.engine.scan import layout
 
 #: Values are looked at again if at least one row in this many is left.
@@ -269,7 +269,7 @@ def _stretch(s, row, times, shift):
 @inlined
 def _bit(key, stretch, bits):
     """The bit of a key and a stretch of time, one of so many ``bits``."""
-    return np.int64(mixed(np.uint64(key), stretch) >> SHIFT) & (bits - 1)
+    return place_of(mixed(np.uint64(key), stretch), bits - 1)
 
 
 @part
@@ -331,7 +331,7 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
     edge, turn = control[layout.EDGE], control[layout.TURN]
     flows, edges = v.start_of(s.flows), v.start_of(s.edges)
     width = s.flows.shape[1] if valued else s.places.shape[0]
-    times, slots, chosen, hashes = window_words(s), control[layout.SLOTS] - 1, v.start_of(s.chosen), v.start_of(s.at)
+    times, shift, chosen, hashes = window_words(s), shift_of_slots(s), v.start_of(s.chosen), v.start_of(s.at)
     while end > begin:
         first = (end - 1) & -layout.STRETCH
         if passed and v.rows_with(guards + first, end - first, last_guards) == 0:
@@ -354,7 +354,7 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
             if not passed:
                 if keyed and measure <= turn:
                     turn = _turned(s, k)
-                slot = key & slots
+                slot = max(key, np.int64(0)) >> shift
                 known = not keyed or is_entered(s, slot)
                 # Most keys have no event near enough behind.
                 if key >= 0 and (known or measure > edge or own & last_guards != 0):
@@ -398,14 +398,14 @@ def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
     """
     useful, masks, chosen, hashes = v.start_of(s.useful), v.start_of(s.masks), v.start_of(s.chosen), v.start_of(s.at)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
-    flows, width, slots = v.start_of(s.flows), s.flows.shape[1], s.control[layout.SLOTS] - 1
+    flows, width, shift = v.start_of(s.flows), s.flows.shape[1], shift_of_slots(s)
     cells, kept = flows, np.int64(0)
     for first in range(begin, end, layout.STRETCH):
         stop = min(first + layout.STRETCH, end)
         for n in range(list_rows(s, first, stop, guards, width, True, hashed or not new, address)):
             k, key = v.load_word(chosen, n), v.load_word(hashes, n)
             if keyed:
-                slot = key & slots
+                slot = max(key, np.int64(0)) >> shift
                 cells = flows + 8 * width * slot
                 if key >= 0 and not is_entered(s, slot):
                     enter_slot(s, slot)

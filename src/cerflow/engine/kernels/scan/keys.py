@@ -13,12 +13,9 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.leads import window_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
-from cerflow.engine.kernels.scan.texts import IN_CACHES, SHIFT, mixed
+from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, place_of
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
-
-#: The bits of hashes.
-_HASHES = 2**31 - 1
 
 
 @inlined
@@ -58,7 +55,7 @@ def group_of(s, row, words_at):
         s.members[0, k] = word
         h = mixed(h, word)
     mask = s.slots.shape[0] - 1
-    slot = np.int64(h >> SHIFT) & mask
+    slot = place_of(h, mask)
     # Half of the table is free.
     while s.slots[slot] != 0:
         g = np.int64(s.slots[slot])
@@ -90,7 +87,7 @@ def key_number(s, row, key, words_at):
         if words_at != 0:
             # Most keys have been seen, and are in their first slot.
             word = v.load_word(words_at, row)
-            slot = np.int64(mixed(np.uint64(0), word) >> SHIFT) & s.slots.shape[0] - 1
+            slot = place_of(mixed(np.uint64(0), word), s.slots.shape[0] - 1)
             g = v.load_int(v.start_of(s.slots), slot)
             if g != 0 and v.load_word(v.start_of(s.members), g) == word:
                 return g
@@ -115,7 +112,7 @@ def fetch_groups(s, count, key, words_at):
     slots, members, groups = v.start_of(s.slots), v.start_of(s.members), v.start_of(s.groups)
     some = count if words_at != 0 and mask >= IN_CACHES else np.int64(0)
     for n in range(some):
-        slot = np.int64(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))) >> SHIFT) & mask
+        slot = place_of(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))), mask)
         v.store_word(at, n, slot)
         v.fetch(slots + 4 * slot)
     for n in range(some):
@@ -140,7 +137,7 @@ def hash_of_key(s, row, words_at, address):
     ``s`` are the arrays of the scan at ``address``; see `tied_words` for ``words_at``.
     """
     word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
-    return np.int64(mixed(np.uint64(0), word) >> SHIFT) & _HASHES if word != NULL else _hash(s, row, address)
+    return np.int64(mixed(np.uint64(0), word) >> SHORTER) if word != NULL else _hash(s, row, address)
 
 
 @part
@@ -166,7 +163,13 @@ def _hash(s, row, address):
         known = not missing or not of_partition
         if known:
             h = mixed(h, word)
-    return np.int64(h >> SHIFT) & _HASHES if known else np.int64(-1)
+    return np.int64(h >> SHORTER) if known else np.int64(-1)
+
+
+@inlined
+def shift_of_slots(s):
+    """How far hashes of keys are shifted to give a slot of `ScanArrays.flows`; ``s`` are the arrays of the scan."""
+    return np.int64(31) - v.trailing_zeros(s.control[layout.SLOTS])
 
 
 @inlined
@@ -199,7 +202,7 @@ def list_rows(s, begin, end, guards, width, valued, hashed, address):
     """
     keyed, words_at, times = s.keyed.shape[0] > 0, tied_words(s), window_words(s)
     chosen, hashes, keys, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.slot_of), v.start_of(s.flows)
-    slots, some = s.control[layout.SLOTS] - 1, list_marked(s, begin, end, guards)
+    shift, some = shift_of_slots(s), list_marked(s, begin, end, guards)
     _fetch_words(s, some, np.int64(0) if hashed else words_at)
     for k in range(0 if hashed else s.keyed.shape[0]):
         if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
@@ -211,6 +214,6 @@ def list_rows(s, begin, end, guards, width, valued, hashed, address):
         row, key = v.load_word(chosen, n), np.int64(0)
         if keyed:
             key = v.load_int(keys, row) if hashed else hash_of_key(s, row, words_at, address)
-            v.fetch(flows + 8 * width * (key & slots))
+            v.fetch(flows + 8 * width * (key >> shift))
         v.store_word(hashes, n, key)
     return some

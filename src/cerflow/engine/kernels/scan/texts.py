@@ -9,7 +9,8 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
-SHIFT = np.uint64(32)
+#: A hash of 31 bits is a longer one without its lowest bits.
+SHORTER = np.uint64(33)
 #: Slots of a hash table that the caches hold.
 IN_CACHES = 1 << 12
 
@@ -38,7 +39,14 @@ def _head(texts, t, start, length):
 def mixed(h, word):
     """A hash ``h`` with another ``word``, of which both halves count: the lower half of a float may be zero."""
     word = np.uint64(word)
-    return (h ^ (h >> SHIFT) ^ word ^ (word >> SHIFT)) * MIX
+    half = np.uint64(32)
+    return (h ^ (h >> half) ^ word ^ (word >> half)) * MIX
+
+
+@inlined
+def place_of(h, mask):
+    """Where a hash is first looked for in a table with a ``mask``: its highest bits spread numbers in a row evenly."""
+    return np.int64(h >> np.uint64(v.leading_zeros(mask)))
 
 
 @inlined
@@ -76,7 +84,7 @@ def short_entry(letters, size, table, start, length):
     if length < 8:
         head &= (np.int64(1) << 8 * length) - 1
     slots, mask = table
-    slot = slots + 8 * layout.SLOT_WORDS * (np.int64(mixed(np.uint64(length), head) >> SHIFT) & mask)
+    slot = slots + 8 * layout.SLOT_WORDS * place_of(mixed(np.uint64(length), head), mask)
     same = v.load_word(slot, layout.S_WORD) == head and v.load_word(slot, layout.S_LENGTH) == length
     return v.load_word(slot, layout.S_ENTRY) if same else np.int64(0)
 
@@ -171,7 +179,7 @@ def fetch_entries(s, t, count):
         start = v.load_int(data, row)
         slot, length = slots, v.load_int(data, row + 1) - start
         if start + 8 <= size:
-            number = np.int64(_hash(letters + start, length, _head(texts, t, start, length)) >> SHIFT) & mask
+            number = place_of(_hash(letters + start, length, _head(texts, t, start, length)), mask)
             slot = slots + 8 * layout.SLOT_WORDS * number
         v.store_word(at, n, slot)
         v.fetch(slot)
@@ -198,7 +206,7 @@ def _searched(begin, length, head, table):
     h = _hash(begin, length, head)
     # Long texts often begin alike.
     word = head if length <= 8 else np.int64(h)
-    number = np.int64(h >> SHIFT) & mask
+    number = place_of(h, mask)
     # Half of the table is free.
     while True:
         slot = slots + 8 * layout.SLOT_WORDS * number
