@@ -19,6 +19,7 @@ from cerflow.base.array_types import Bytes, IntRows, Ints
 from cerflow.base.arrow_columns import array_of_numbers, with_each_text_once
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
+from cerflow.engine.kernels.table import has_twice
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
@@ -152,7 +153,7 @@ class TextEntries:
         dictionary = batch.column(child).dictionary
         if self._dictionary is None or not dictionary.equals(self._dictionary):
             self._dictionary, self._words[layout.T_HELD] = None, -1
-            if len(dictionary.unique()) < len(dictionary):
+            if _has_twice(dictionary):
                 column = with_each_text_once(batch.column(child))
                 batch = batch.set_column(child, batch.schema.field(child), column)
                 dictionary = column.dictionary
@@ -259,3 +260,15 @@ class TextEntries:
             at = begin + len(array)
         kind = chunks[0].type if chunks else pa.string()
         return pa.chunked_array([*chunks, pa.array(self._texts[at:], kind)]).take(entries).combine_chunks()
+
+
+def _has_twice(texts: pa.Array) -> bool:
+    """Whether a text comes twice."""
+    if texts.null_count or texts.type not in (pa.string(), pa.large_string()):
+        return len(texts.unique()) < len(texts)
+    wide, (_, offsets, letters) = pa.types.is_large_string(texts.type), texts.buffers()
+    if letters is None or not len(texts):
+        return len(texts) > 1
+    slots = np.full(2 << (len(texts) - 1).bit_length(), -1, np.int32)
+    at = offsets.address + texts.offset * (8 if wide else 4)
+    return bool(has_twice(letters.address, letters.size, at, wide, len(texts), slots))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
@@ -99,6 +99,47 @@ def hash_of_text(texts, t, row):
     start = v.text_offset(texts, t, at)
     length = v.text_offset(texts, t, at + 1) - start
     return np.int64(_hash(texts[t, layout.T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
+
+
+@kernel
+def has_twice(letters, size, offsets, wide, count, slots):
+    """Whether one of ``count`` texts comes twice.
+
+    ``letters`` is the address of their bytes, ``size`` how many these are, ``offsets`` the address of their bounds, of
+    64 bits if ``wide``. ``slots`` (int32) are a hash table, a power of two and twice as many as texts, filled with -1.
+    """
+    mask = np.int64(slots.shape[0] - 1)
+    for k in range(count):
+        start, length = _bounds(offsets, wide, k)
+        head = v.load_word(letters + start, 0) if start + 8 <= size else eight_bytes(letters + start, size - start)
+        if length < 8:
+            head &= (np.int64(1) << 8 * length) - 1
+        place = place_of(_hash(letters + start, length, head), mask)
+        while slots[place] >= 0:
+            begin, size_there = _bounds(offsets, wide, np.int64(slots[place]))
+            at = np.int64(0)
+            while size_there == length and at < length and _alike(letters, start, begin, at, length):
+                at += 8
+            if size_there == length and at >= length:
+                return 1
+            place = (place + 1) & mask
+        slots[place] = k
+    return 0
+
+
+@inlined
+def _bounds(offsets, wide, k):
+    """Where a text begins, and its length."""
+    start = v.load_word(offsets, k) if wide else v.load_int(offsets, k)
+    return start, (v.load_word(offsets, k + 1) if wide else v.load_int(offsets, k + 1)) - start
+
+
+@inlined
+def _alike(letters, one, other, at, length):
+    """Whether eight bytes of two texts are the same, or as many as there are."""
+    if length < 8:
+        return eight_bytes(letters + one, length) == eight_bytes(letters + other, length)
+    return _same_bytes(letters + one, letters + other, min(at, length - 8))
 
 
 @part
