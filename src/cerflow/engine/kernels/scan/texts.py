@@ -193,13 +193,15 @@ def _is_plain(texts, t):
 
 @part
 def fetch_letters(s, t, count):
-    """Have the texts of ``count`` `chosen` rows under way.
+    """Have the texts of ``count`` `chosen` rows under way, or their indices in a dictionary.
 
     ``s`` are the arrays of the scan, and ``t`` is the number of a column.
     """
+    plain = _is_plain(s.texts, t)
+    indices = s.texts[t, layout.T_LAYOUT] == layout.INT32
     data = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET]
-    for n in range(count if _is_plain(s.texts, t) else 0):
-        v.fetch(s.texts[t, layout.T_BYTES] + v.load_int(data, s.chosen[n]))
+    for n in range(count if plain or indices else 0):
+        v.fetch(s.texts[t, layout.T_BYTES] + v.load_int(data, s.chosen[n]) if plain else data + 4 * s.chosen[n])
 
 
 @part
