@@ -1,11 +1,14 @@
 """Codes of strings stay the same, and their ranks are the order of code points."""
 
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cerflow.base import limits
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.recognize.transaction import Transaction
+from cerflow.engine.scan.texts import _has_twice
 from support.runners import examples
 
 
@@ -57,3 +60,32 @@ def test_going_back():
     before.set_back()
     assert strings.codes(["a", "b", "x"]).tolist() == [0, 1, 2]
     assert strings.ranks().tolist() == [0, 1, 2]
+
+
+TEXTS = st.text("ab\0é", max_size=9) | st.text("a", min_size=7, max_size=17)
+
+
+@examples(60)
+@given(st.lists(st.tuples(st.sampled_from(["one", "many", "array"]), st.lists(TEXTS, max_size=12)), max_size=8))
+def test_every_string_has_one_code_in_the_order_of_appearance(asked):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "ENCODED_TEXTS", 3)
+        strings, expected = Strings(["b", "a"]), {"b": 0, "a": 1}
+        for how, texts in asked:
+            if how == "array":
+                texts = [*dict.fromkeys(texts)]
+                found = strings.codes_of(pa.array(texts, pa.string())).tolist()
+            else:
+                found = strings.codes(texts).tolist() if how == "many" else [strings.code(text) for text in texts]
+            assert found == [expected.setdefault(text, len(expected)) for text in texts]
+            assert len(strings) == len(expected)
+        assert strings.texts == [*expected]
+        order = sorted(expected)
+        assert [order[rank] for rank in strings.ranks()] == [*expected]
+
+
+@examples(60)
+@given(st.lists(TEXTS, max_size=60), st.integers(0, 3), st.sampled_from([pa.string(), pa.large_string()]))
+def test_texts_that_come_twice_are_found(texts, begin, kind):
+    texts = pa.array(texts, kind)[begin:]
+    assert _has_twice(texts) == (len(set(texts.to_pylist())) < len(texts))
