@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import array_of_numbers
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
 #: Strings of an array are looked up by Arrow if there are at least one in so many of those that are known.
 _MANY = 8
@@ -86,8 +86,8 @@ class Strings:
         if len(texts) < limits.ENCODED_TEXTS or _MANY * len(texts) < count:
             return self.codes(texts.to_pylist())
         texts = texts.cast(pa.large_string())
-        known = pa.chunked_array([pa.array(self._texts, pa.large_string()), *self._later])
-        found: Ints = pc.index_in(texts, value_set=known.combine_chunks()).fill_null(-1).to_numpy().astype(np.int64)
+        known = pa.chunked_array([array_of_texts(self._texts).cast(pa.large_string()), *self._later])
+        found = numbers_of(pc.index_in(texts, value_set=known.combine_chunks()), -1).astype(np.int64)
         new = np.flatnonzero(found < 0)
         if len(new):
             found[new] = np.arange(count, count + len(new))

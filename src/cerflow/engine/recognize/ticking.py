@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_numbers
 from cerflow.engine.evaluate.rows import BatchRows
 from cerflow.engine.events.reader import whole_numbers
 from cerflow.engine.layout import EventArrays
@@ -41,8 +42,8 @@ def take_with_ticks(
 
     def moments(rows: Ints) -> tuple[pa.Array, pa.Array]:
         time = machine.tables.schema.time
-        shown = pa.nulls(len(rows)) if time is None else whole.column(time).take(pa.array(rows))
-        return pa.array(numbered.positions_at(rows)[0]), shown
+        shown = pa.nulls(len(rows)) if time is None else whole.column(time).take(array_of_numbers(rows))
+        return array_of_numbers(numbered.positions_at(rows)[0]), shown
 
     def read(some: Ints, found: EventArrays, count: int) -> list[Part]:
         """Process some of the events, by number, with the ticks of the deadlines that ``count`` rows have shown."""
@@ -89,7 +90,7 @@ def take_one_with_ticks(
     if passes:
 
         def moments(rows: Ints) -> tuple[pa.Array, pa.Array]:
-            return pa.array(np.full(len(rows), position)), singles.times(values, len(rows))
+            return array_of_numbers(np.full(len(rows), position)), singles.times(values, len(rows))
 
         woven, count, shown, _ = deadlines.woven_in(np.array([now]), woven, _ONE[:count], moments)
     if events is not None:

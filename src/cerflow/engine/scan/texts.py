@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cerflow.base import limits
 from cerflow.base.array_types import Bytes, IntRows, Ints
-from cerflow.base.arrow_columns import array_of_numbers, with_each_text_once
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, with_each_text_once
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.kernels.table import has_twice
@@ -256,10 +256,10 @@ class TextEntries:
         """The texts of entries of the hash table."""
         chunks, at = list[pa.Array](), 0
         for begin, array in self._arrays:
-            chunks += pa.array(self._texts[at:begin], array.type), array
+            chunks += array_of_texts(self._texts[at:begin]), array.cast(pa.string())
             at = begin + len(array)
-        kind = chunks[0].type if chunks else pa.string()
-        return pa.chunked_array([*chunks, pa.array(self._texts[at:], kind)]).take(entries).combine_chunks()
+        whole = pa.chunked_array([*chunks, array_of_texts(self._texts[at:])])
+        return whole.take(array_of_numbers(np.asarray(entries))).combine_chunks()
 
 
 def _has_twice(texts: pa.Array) -> bool:
