@@ -637,6 +637,8 @@ def test_help_leads_to_the_manual(chromium, address, scheme):
     context.set_default_timeout(PATIENCE)
     page = context.new_page()
     page.goto(address)
+    # What one clicks before is lost.
+    page.wait_for_function("window.cerflowWords !== undefined")
     page.get_by_role("button", name="Help").click()
     with context.expect_page() as opened:
         page.get_by_role("link", name="The manual of the language").click()
