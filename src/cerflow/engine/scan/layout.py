@@ -68,14 +68,15 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     TURNED,  # the row where that was set
     UNJUDGED,  # whether a program has asked about a text of column TEXT that is not known yet: its class, or no room
     SLOTS,  # the rows of `flows` that `flow` uses, a power of two
+    LISTED,  # where `listed` goes on, which is written upwards or downwards
     FILTERED,  # the rows of a window from which on `flow` rules out keys first
     SETTLED,  # the first row whose window goes on behind that where `flow` began backwards, if these tell too little
     SAMPLED,  # RELEVANT and KEPT where the rows before that begin, which tell whether to go on (-1: not there yet)
     SAMPLE_KEPT,
     RESTS,  # where to go on (one more row than there are: it has not rested)
     PAUSE,  # the rows for which to rest next time
-) = range(44)
-CONTROLS = 44
+) = range(45)
+CONTROLS = 45
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -253,6 +254,10 @@ class ScanArrays(NamedTuple):
     fixes: IntRows  # (room, 4): events whose text has no code yet
     chosen: Ints  # (STRETCH,) the rows that may be relevant
     at: Ints  # (STRETCH,) and where the answers so far have led
+    measures: Ints  # (STRETCH,) and what the window measures for them
+    listed: Ints  # rows that had guards, above them the hashes of their keys
+    list_measures: Ints  # what the window measures for them
+    list_begins: Ints  # by stretch of rows: where it begins in `listed`
     candidates: SmallRows  # (chosen rows, CANDIDATE_WORDS)
     groups: SmallRows  # (entries of the key, GROUP_WORDS)
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction

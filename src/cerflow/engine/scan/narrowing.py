@@ -123,7 +123,7 @@ def follow_runs(
     ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``.
     """
     control, count, by_key = room.control, int(batch.num_rows), through.by_key
-    room.room_for_rows(count, "guards", "useful", *(["slot_of"] if through.tells_keys else []))
+    room.room_for_rows(count, "guards", "useful", *(["slot_of"] if by_key is not None else []))
     # Too many states for bits are not followed forwards.
     followed = through.leads.states if through.forwards else ()
     states = sum((occupied >> state & 1) << k for k, state in enumerate(followed))
@@ -141,6 +141,8 @@ def follow_runs(
     keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if through.keyed else 1
     if keys != len(room.arrays.flows):
         room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
+    if through.keyed and rows > len(room.arrays.listed):
+        room.use(listed=(rows,), list_measures=(rows,), list_begins=(rows // layout.STRETCH + 2,))
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
     control[layout.ROW], control[layout.FILTERED] = count, limits.FILTERED_ROWS

@@ -30,7 +30,7 @@ _FEW = 4
 #: Rooms of recognisers that are gone, by name of array: new memory costs as much as a pass over it.
 _spare: list[dict[str, NDArray[Any]]] = []
 #: Of how many, and how many bytes each.
-_SPARE_ROOMS, _SPARE_BYTES = 2, 1 << 25
+_SPARE_ROOMS, _SPARE_BYTES = 2, 1 << 26
 
 
 def lend_room(user: object) -> dict[str, NDArray[Any]]:

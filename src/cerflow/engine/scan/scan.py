@@ -31,7 +31,20 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
-    *("control", "columns", "texts", "stack", "fixes", "chosen", "at", "candidates", "groups", "members", "slots"),
+    *(
+        "control",
+        "columns",
+        "texts",
+        "stack",
+        "fixes",
+        "chosen",
+        "at",
+        "measures",
+        "candidates",
+        "groups",
+        "members",
+        "slots",
+    ),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
     *("wide", "edges", "limits", "values"),
 )

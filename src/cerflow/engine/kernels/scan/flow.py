@@ -8,7 +8,18 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.keys import enter_slot, hash_of_key, is_entered, list_rows, shift_of_slots, tied_words
+from cerflow.engine.kernels.scan.keys import (
+    ANEW,
+    FOR_LIST,
+    KNOWN,
+    begin_list,
+    end_stretch,
+    enter_slot,
+    is_entered,
+    list_before,
+    list_rows,
+    shift_of_slots,
+)
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.texts import mixed, place_of
@@ -50,6 +61,7 @@ def flow(address, batch, count, states, ends):
             v.store_word(guards + count, k, np.int64(0))
         control[layout.PAUSE] = _REST
         begin_flow(s, count, ends, address)
+        begin_list(s, np.int64(s.listed.shape[0]), count)
     # Where windows are long, keys may be ruled out first, and values tell more than whether a key has an event behind.
     rows = _rows_in_window(s, count)
     control[layout.SLOTS] = _slots_for(s, rows)
@@ -73,6 +85,8 @@ def flow(address, batch, count, states, ends):
         control[layout.SLOTS] = _slots_for(s, rows * v.rows_with(guards, count, 255) / count)
         removed = _filter_keys(s, count, states, ends, guards, address)
         hashed = removed >= 0
+        if not hashed:
+            begin_list(s, np.int64(s.listed.shape[0]), count)
         begin_flow(s, count, ends, address)
         if control[layout.BACKWARDS] == 1:
             _close_all(s, count, guards, True, valued, hashed, address)
@@ -134,16 +148,18 @@ def _is_vain(seen, ruled_out, least):
 @part
 def _leave(s, begin, end, guards, hashed, address):
     """Leave the rows of a block as they are; those behind may have the hashes of their keys already."""
-    useful, masks, words_at = v.start_of(s.useful), v.start_of(s.masks), tied_words(s)
-    keyed = s.keyed.shape[0] > 0
+    useful, masks = v.start_of(s.useful), v.start_of(s.masks)
     some = v.rows_with(guards + begin, end - begin, np.int64(255))
     s.control[layout.RELEVANT] += some
     s.control[layout.KEPT] += some
     for k in range(begin, end):
-        own = v.load_byte(guards, k)
-        v.store_byte(useful, k, v.load_byte(masks, own))
-        if keyed and not hashed and own != 0:
-            s.slot_of[k] = hash_of_key(s, k, words_at, address)
+        v.store_byte(useful, k, v.load_byte(masks, v.load_byte(guards, k)))
+    first = np.int64(end)
+    while not hashed and s.keyed.shape[0] > 0 and first > begin:
+        last, first = first, (first - 1) & -layout.STRETCH
+        for n in range(list_rows(s, first, last, guards, 0, False, ANEW, address) - 1, -1, -1):
+            list_before(s, s.chosen[n], s.at[n], s.measures[n])
+        end_stretch(s, first)
 
 
 @part
@@ -261,9 +277,9 @@ def _filter_keys(s, count, states, ends, guards, address):
 
 
 @inlined
-def _stretch(s, row, times, shift):
-    """The stretch of time in which a ``row`` lies; all of them are one if ``shift`` is beyond `_WHOLE`."""
-    return np.int64(0) if shift >= _WHOLE else leads.window_measure(s, row, times) >> shift
+def _stretch(measure, shift):
+    """The stretch of time in which a ``measure`` lies; all of them are one if ``shift`` is beyond `_WHOLE`."""
+    return np.int64(0) if shift >= _WHOLE else measure >> shift
 
 
 @inlined
@@ -281,16 +297,16 @@ def _enter_keys(s, count, guards, needed, twice, shift, bits, address):
     words, other, near = s.entered, s.entered.shape[0] >> 1, np.int64(0 if shift >= _WHOLE else 1)
     for k in range(words.shape[0]):
         words[k] = 0
-    times, met, entered = window_words(s), np.int64(0), np.int64(0)
+    met = entered = np.int64(0)
+    begin_list(s, np.int64(0), count)
     for block in range(0, count, layout.STRETCH):
         end = min(block + layout.STRETCH, count)
-        for n in range(list_rows(s, block, end, guards, 0, False, False, address)):
+        for n in range(list_rows(s, block, end, guards, 0, False, FOR_LIST, address)):
             k, key = s.chosen[n], s.at[n]
-            s.slot_of[k] = key
             if key < 0 or v.load_byte(guards, k) & needed == 0:
                 continue
             entered += 1
-            stretch = _stretch(s, k, times, shift)
+            stretch = _stretch(s.measures[n], shift)
             for beside in range(stretch - near, stretch + near + 1):
                 bit = _bit(key, beside, bits)
                 set_before = words[bit >> 6] >> (bit & 63) & 1
@@ -305,13 +321,13 @@ def _enter_keys(s, count, guards, needed, twice, shift, bits, address):
 @part
 def _clear_far(s, count, first, stop, guards, needed, twice, shift, bits, address):
     """Clear the guards of the rows ``[first, stop)`` with no event ``needed`` of their key near; returns how many."""
-    other, times, removed = s.entered.shape[0] >> 1 if twice else np.int64(0), window_words(s), np.int64(0)
+    other, removed = s.entered.shape[0] >> 1 if twice else np.int64(0), np.int64(0)
     for block in range(0, count, layout.STRETCH):
         end = min(block + layout.STRETCH, count)
-        for n in range(list_rows(s, block, end, guards, 0, False, True, address)):
+        for n in range(list_rows(s, block, end, guards, 0, False, KNOWN, address)):
             k, key = s.chosen[n], s.at[n]
             if key >= 0 and first <= k < stop and v.load_byte(guards, k) & needed == 0:
-                bit = _bit(key, _stretch(s, k, times, shift), bits)
+                bit = _bit(key, _stretch(s.measures[n], shift), bits)
                 if s.entered[other + (bit >> 6)] >> (bit & 63) & 1 == 0:
                     v.store_byte(guards, k, np.int64(0))
                     removed += 1
@@ -332,21 +348,24 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
     flows, edges = v.start_of(s.flows), v.start_of(s.edges)
     width = s.flows.shape[1] if valued else s.places.shape[0]
     times, shift, chosen, hashes = window_words(s), shift_of_slots(s), v.start_of(s.chosen), v.start_of(s.at)
+    measures, listing = v.start_of(s.measures), keyed and not hashed
     while end > begin:
         first = (end - 1) & -layout.STRETCH
         if passed and v.rows_with(guards + first, end - first, last_guards) == 0:
             relevant += v.rows_with(guards + first, end - first, np.int64(255))
             for k in range(first, end):
                 v.store_byte(guards, k, np.int64(0))
+            if listing:
+                end_stretch(s, first)
             end = first
             continue
-        for n in range(list_rows(s, first, end, guards, width, valued, hashed, address) - 1, -1, -1):
-            k, key = v.load_word(chosen, n), v.load_word(hashes, n)
+        how = KNOWN if hashed else ANEW
+        for n in range(list_rows(s, first, end, guards, width, valued, how, address) - 1, -1, -1):
+            k, key, measure = v.load_word(chosen, n), v.load_word(hashes, n), v.load_word(measures, n)
             relevant += 1
             own = v.load_byte(guards, k)
-            measure = leads.window_measure(s, k, times)
             if own & last_guards != 0:
-                limit = leads.window_bound(s, k, times)
+                limit = leads.bound_of(s, k, measure, times)
             passed = measure <= limit
             allowed = v.load_byte(masks, own) if new else v.load_byte(useful, k)
             found = np.int64(0)
@@ -367,11 +386,12 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
                 v.store_byte(guards, k, np.int64(0))
             else:
                 v.store_byte(useful, k, found)
-                # Of other rows nobody asks again; most of this memory is never touched.
-                if keyed and not hashed:
-                    s.slot_of[k] = key
+                if listing:
+                    list_before(s, k, key, measure)
                 # With keys, moves that are ruled out tell much to those that look forwards.
                 kept += found == allowed or not keyed
+        if listing:
+            end_stretch(s, first)
         end = first
     control[layout.LIMIT], control[layout.PASSED] = limit, np.int64(passed)
     control[layout.RELEVANT], control[layout.KEPT] = relevant, kept
@@ -399,11 +419,12 @@ def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
     useful, masks, chosen, hashes = v.start_of(s.useful), v.start_of(s.masks), v.start_of(s.chosen), v.start_of(s.at)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
     flows, width, shift = v.start_of(s.flows), s.flows.shape[1], shift_of_slots(s)
-    cells, kept = flows, np.int64(0)
+    cells, kept, measures = flows, np.int64(0), v.start_of(s.measures)
+    how = KNOWN if hashed or not new else ANEW
     for first in range(begin, end, layout.STRETCH):
         stop = min(first + layout.STRETCH, end)
-        for n in range(list_rows(s, first, stop, guards, width, True, hashed or not new, address)):
-            k, key = v.load_word(chosen, n), v.load_word(hashes, n)
+        for n in range(list_rows(s, first, stop, guards, width, True, how, address)):
+            k, key, measure = v.load_word(chosen, n), v.load_word(hashes, n), v.load_word(measures, n)
             if keyed:
                 slot = max(key, np.int64(0)) >> shift
                 cells = flows + 8 * width * slot
@@ -413,13 +434,11 @@ def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
             allowed = v.load_byte(masks, v.load_byte(guards, k)) if new else v.load_byte(useful, k)
             found = np.int64(0)
             if key >= 0:
-                measure, bound = leads.window_measure(s, k, times), leads.window_bound(s, k, times)
+                bound = leads.bound_of(s, k, measure, times)
                 found = leads.lead_on(s, cells, cells, k, allowed, measure, bound, address)
             v.store_byte(useful, k, found)
             if found == 0:
                 v.store_byte(guards, k, np.int64(0))
             else:
-                if keyed and new and not hashed:
-                    s.slot_of[k] = key
                 kept += 1
     return kept

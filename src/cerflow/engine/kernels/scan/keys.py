@@ -10,12 +10,17 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan import texts
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.leads import window_words
+from cerflow.engine.kernels.scan.leads import window_measure, window_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
 from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, place_of
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
+
+#: How `list_rows` lists rows: as they are in `ScanArrays.listed`, anew, or anew and for that list.
+KNOWN, ANEW, FOR_LIST = range(3)
+#: The bits of a row in `ScanArrays.listed`.
+_ROWS = (1 << 32) - 1
 
 
 @inlined
@@ -192,28 +197,75 @@ def _fetch_words(s, count, words):
         v.fetch(words + 8 * s.chosen[n])
 
 
-@part
-def list_rows(s, begin, end, guards, width, valued, hashed, address):
-    """List the rows ``[begin, end)`` that have ``guards`` in `chosen`, and the hashes of their keys in `at`.
+@inlined
+def begin_list(s, at, count):
+    """Begin `listed` anew at this place, upwards from the first of ``count`` rows or downwards from the last one.
 
-    They are at most a stretch, and have the hashes already if they are ``hashed``. What `_close` and `_follow` read of
-    them is under way afterwards: cells of this ``width``, and values if they are ``valued``. ``s`` are the arrays of
-    the scan at ``address``. Returns how many rows there are.
+    ``s`` are the arrays of the scan.
     """
-    keyed, words_at, times = s.keyed.shape[0] > 0, tied_words(s), window_words(s)
-    chosen, hashes, keys, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.slot_of), v.start_of(s.flows)
-    shift, some = shift_of_slots(s), list_marked(s, begin, end, guards)
-    _fetch_words(s, some, np.int64(0) if hashed else words_at)
-    for k in range(0 if hashed else s.keyed.shape[0]):
-        if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
-            texts.fetch_letters(s, s.keyed[k, layout.O_COLUMN], some)
+    s.control[layout.LISTED] = at
+    if s.keyed.shape[0] > 0:
+        s.list_begins[(count + layout.STRETCH - 1) // layout.STRETCH] = at
+
+
+@inlined
+def list_before(s, row, key, measure):
+    """Put a row before all others of `listed`; ``s`` are the arrays of the scan."""
+    s.control[layout.LISTED] -= 1
+    s.listed[s.control[layout.LISTED]] = key << 32 | row
+    s.list_measures[s.control[layout.LISTED]] = measure
+
+
+@inlined
+def end_stretch(s, begin):
+    """Note that `listed` now begins with the stretch of rows from ``begin`` on; ``s`` are the arrays of the scan."""
+    s.list_begins[begin // layout.STRETCH] = s.control[layout.LISTED]
+
+
+@part
+def list_rows(s, begin, end, guards, width, valued, how, address):
+    """List the rows ``[begin, end)`` that have ``guards`` in `chosen`, with their keys in `at`, and `measures`.
+
+    They are a stretch, or what is left of the last one. ``how`` is `KNOWN`, `ANEW` or `FOR_LIST`. What `_close` and
+    `_follow` read of them is under way afterwards: cells of this ``width``, and values if they are ``valued``. ``s``
+    are the arrays of the scan at ``address``. Returns how many rows there are.
+    """
+    keyed, shift, times = s.keyed.shape[0] > 0, shift_of_slots(s), window_words(s)
+    chosen, hashes, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.flows)
+    measures, listed, list_measures = v.start_of(s.measures), v.start_of(s.listed), v.start_of(s.list_measures)
+    stretch, some = begin // layout.STRETCH, np.int64(0)
+    if keyed and how == KNOWN:
+        for n in range(s.list_begins[stretch], s.list_begins[stretch + 1]):
+            word = v.load_word(listed, n)
+            row = word & _ROWS
+            v.store_word(chosen, some, row)
+            v.store_word(hashes, some, word >> 32)
+            v.store_word(measures, some, v.load_word(list_measures, n))
+            some += np.int64(v.load_byte(guards, row) != 0)
+        for n in range(some if width > 0 else 0):
+            v.fetch(flows + 8 * width * (v.load_word(hashes, n) >> shift))
+    else:
+        words_at, some = tied_words(s), list_marked(s, begin, end, guards)
+        _fetch_words(s, some, words_at)
+        _fetch_words(s, some, times)
+        for k in range(s.keyed.shape[0]):
+            if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
+                texts.fetch_letters(s, s.keyed[k, layout.O_COLUMN], some)
+        at = s.control[layout.LISTED]
+        for n in range(some):
+            row, key = v.load_word(chosen, n), np.int64(0)
+            measure = window_measure(s, row, times)
+            if keyed:
+                key = hash_of_key(s, row, words_at, address)
+                v.fetch(flows + 8 * width * (key >> shift))
+                if how == FOR_LIST:
+                    v.store_word(listed, at + n, key << 32 | row)
+                    v.store_word(list_measures, at + n, measure)
+            v.store_word(hashes, n, key)
+            v.store_word(measures, n, measure)
+        if how == FOR_LIST:
+            s.list_begins[stretch] = at
+            s.control[layout.LISTED] = s.list_begins[stretch + 1] = at + some
     for value in range(s.values.shape[0] if valued else 0):
         _fetch_words(s, some, s.values[value, layout.VALUE_DATA])
-    _fetch_words(s, some, times)
-    for n in range(some):
-        row, key = v.load_word(chosen, n), np.int64(0)
-        if keyed:
-            key = v.load_int(keys, row) if hashed else hash_of_key(s, row, words_at, address)
-            v.fetch(flows + 8 * width * (key >> shift))
-        v.store_word(hashes, n, key)
     return some

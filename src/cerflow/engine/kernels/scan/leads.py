@@ -260,12 +260,15 @@ def window_measure(s, row, times):
 
 @inlined
 def window_bound(s, row, times):
-    """The greatest start outside of the window of a ``row``.
+    """The greatest start outside of the window of a ``row``; see `window_measure` for ``s`` and ``times``."""
+    return bound_of(s, row, v.load_word(times, row) if times != 0 else np.int64(0), times)
 
-    See `window_measure` for ``s`` and ``times``.
-    """
+
+@inlined
+def bound_of(s, row, measure, times):
+    """The same for a ``row`` of which it is known what the window measures."""
     size = s.reach[BOUND, layout.O_SIZE]
-    return max(v.load_word(times, row), NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
+    return max(measure, NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
 
 
 @inlined
