@@ -22,7 +22,7 @@ from cerflow.engine.kernels.scan.keys import (
 )
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import mixed, place_of
+from cerflow.engine.kernels.scan.texts import mixed, slot_for
 from cerflow.engine.scan import layout
 
 #: Values are looked at again if at least one row in this many is left.
@@ -285,7 +285,7 @@ def _stretch(measure, shift):
 @inlined
 def _bit(key, stretch, bits):
     """The bit of a key and a stretch of time, one of so many ``bits``."""
-    return place_of(mixed(np.uint64(key), stretch), bits - 1)
+    return slot_for(mixed(np.uint64(key), stretch), bits - 1)
 
 
 @part

@@ -13,7 +13,7 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.leads import window_measure, window_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
-from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, place_of
+from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, slot_for
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
@@ -60,7 +60,7 @@ def group_of(s, row, words_at):
         s.members[0, k] = word
         h = mixed(h, word)
     mask = s.slots.shape[0] - 1
-    slot = place_of(h, mask)
+    slot = slot_for(h, mask)
     # Half of the table is free.
     while s.slots[slot] != 0:
         g = np.int64(s.slots[slot])
@@ -92,7 +92,7 @@ def key_number(s, row, key, words_at):
         if words_at != 0:
             # Most keys have been seen, and are in their first slot.
             word = v.load_word(words_at, row)
-            slot = place_of(mixed(np.uint64(0), word), s.slots.shape[0] - 1)
+            slot = slot_for(mixed(np.uint64(0), word), s.slots.shape[0] - 1)
             g = v.load_int(v.start_of(s.slots), slot)
             if g != 0 and v.load_word(v.start_of(s.members), g) == word:
                 return g
@@ -117,7 +117,7 @@ def fetch_groups(s, count, key, words_at):
     slots, members, groups = v.start_of(s.slots), v.start_of(s.members), v.start_of(s.groups)
     some = count if words_at != 0 and mask >= IN_CACHES else np.int64(0)
     for n in range(some):
-        slot = place_of(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))), mask)
+        slot = slot_for(mixed(np.uint64(0), v.load_word(words_at, v.load_word(chosen, n))), mask)
         v.store_word(at, n, slot)
         v.fetch(slots + 4 * slot)
     for n in range(some):

@@ -266,7 +266,7 @@ def window_bound(s, row, times):
 
 @inlined
 def bound_of(s, row, measure, times):
-    """The same for a ``row`` of which it is known what the window measures."""
+    """The same for a ``row`` of which the ``measure`` is known; see `window_measure` for ``s`` and ``times``."""
     size = s.reach[BOUND, layout.O_SIZE]
     return max(measure, NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
 

@@ -44,7 +44,7 @@ def mixed(h, word):
 
 
 @inlined
-def place_of(h, mask):
+def slot_for(h, mask):
     """Where a hash is first looked for in a table with a ``mask``: its highest bits spread numbers in a row evenly."""
     return np.int64(h >> np.uint64(v.leading_zeros(mask)))
 
@@ -84,7 +84,7 @@ def short_entry(letters, size, table, start, length):
     if length < 8:
         head &= (np.int64(1) << 8 * length) - 1
     slots, mask = table
-    slot = slots + 8 * layout.SLOT_WORDS * place_of(mixed(np.uint64(length), head), mask)
+    slot = slots + 8 * layout.SLOT_WORDS * slot_for(mixed(np.uint64(length), head), mask)
     same = v.load_word(slot, layout.S_WORD) == head and v.load_word(slot, layout.S_LENGTH) == length
     return v.load_word(slot, layout.S_ENTRY) if same else np.int64(0)
 
@@ -114,7 +114,7 @@ def has_twice(letters, size, offsets, wide, count, slots):
         head = v.load_word(letters + start, 0) if start + 8 <= size else eight_bytes(letters + start, size - start)
         if length < 8:
             head &= (np.int64(1) << 8 * length) - 1
-        place = place_of(_hash(letters + start, length, head), mask)
+        place = slot_for(_hash(letters + start, length, head), mask)
         while slots[place] >= 0:
             begin, size_there = _bounds(offsets, wide, np.int64(slots[place]))
             at = np.int64(0)
@@ -222,7 +222,7 @@ def fetch_entries(s, t, count):
         start = v.load_int(data, row)
         slot, length = slots, v.load_int(data, row + 1) - start
         if start + 8 <= size:
-            number = place_of(_hash(letters + start, length, _head(texts, t, start, length)), mask)
+            number = slot_for(_hash(letters + start, length, _head(texts, t, start, length)), mask)
             slot = slots + 8 * layout.SLOT_WORDS * number
         v.store_word(at, n, slot)
         v.fetch(slot)
@@ -249,7 +249,7 @@ def _searched(begin, length, head, table):
     h = _hash(begin, length, head)
     # Long texts often begin alike.
     word = head if length <= 8 else np.int64(h)
-    number = place_of(h, mask)
+    number = slot_for(h, mask)
     # Half of the table is free.
     while True:
         slot = slots + 8 * layout.SLOT_WORDS * number
