@@ -8,9 +8,9 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
+from cerflow.engine.kernels.scan.filter import TOLD, filter_keys
 from cerflow.engine.kernels.scan.keys import (
     ANEW,
-    FOR_LIST,
     KNOWN,
     begin_list,
     end_stretch,
@@ -22,7 +22,6 @@ from cerflow.engine.kernels.scan.keys import (
 )
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import mixed, slot_for
 from cerflow.engine.scan import layout
 
 #: Values are looked at again if at least one row in this many is left.
@@ -31,16 +30,11 @@ _MANY = 32
 _TOGETHER = 4 * layout.BLOCK
 #: Slots for each row of a window, and at least.
 _SPREAD, _LEAST = 16, 1 << 12
-#: Bits for each entry of a filter of keys.
-_FILTER = 16
-#: Added to the shift that gives the stretch of a time, if all of a batch is one.
-_WHOLE = 64
 #: Rows of a long window.
 _LONG = 1 << 16
-#: Rows with guards that tell whether a pass pays: where it rules out less than these shares of them, backwards,
-#: forwards, and by key, where the automaton takes longer for an event, it rests for as many rows, then twice as many.
-_TOLD, _REST = 1024, 16 * layout.BLOCK
-_BACK, _ON, _BY_KEY = 0.25, 0.5, 1 / 6
+#: Where a pass rules out less than these shares of `TOLD` rows, backwards, forwards, and by key, where the automaton
+#: takes longer for an event, it rests for as many rows, then for twice as many.
+_BACK, _ON, _BY_KEY, _REST = 0.25, 0.5, 1 / 6, 16 * layout.BLOCK
 
 
 @kernel
@@ -80,22 +74,22 @@ def flow(address, batch, count, states, ends):
         if closing:
             _close_block(s, begin, end, guards, True, valued, False, address)
         control[layout.ROW] = begin
-    hashed = False
+    listed = False
     if filtered:
         control[layout.SLOTS] = _slots_for(s, rows * v.rows_with(guards, count, 255) / count)
-        removed = _filter_keys(s, count, states, ends, guards, address)
-        hashed = removed >= 0
-        if not hashed:
+        removed = filter_keys(s, count, states, ends, guards, address)
+        listed = removed >= 0
+        if not listed:
             begin_list(s, np.int64(s.listed.shape[0]), count)
         begin_flow(s, count, ends, address)
         if control[layout.BACKWARDS] == 1:
-            _close_all(s, count, guards, True, valued, hashed, address)
+            _close_all(s, count, guards, True, valued, listed, address)
         control[layout.RELEVANT] += max(removed, 0)
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
             found = kept = v.rows_with(guards, count, np.int64(255))
-        left = _follow_all(s, count, states, guards, control[layout.BACKWARDS] == 0, hashed, address)
+        left = _follow_all(s, count, states, guards, control[layout.BACKWARDS] == 0, listed, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
             # Fewer rows may lead from others now. Values cost more, so behind short windows they waited until here.
@@ -106,22 +100,22 @@ def flow(address, batch, count, states, ends):
 
 
 @part
-def _close_all(s, count, guards, new, valued, hashed, address):
+def _close_all(s, count, guards, new, valued, listed, address):
     """Call `_close_block` for all blocks."""
     end = np.int64(count)
     while end > 0:
         begin = (end - 1) & -layout.BLOCK
-        _close_block(s, begin, end, guards, new, valued, hashed, address)
+        _close_block(s, begin, end, guards, new, valued, listed, address)
         end = begin
 
 
 @part
-def _close_block(s, begin, end, guards, new, valued, hashed, address):
+def _close_block(s, begin, end, guards, new, valued, listed, address):
     """Call `_close` for a block, unless the pass rests: then its rows stay."""
     control, keyed = s.control, s.keyed.shape[0] > 0
     if end > control[layout.RESTS]:
         if new:
-            _leave(s, begin, end, guards, hashed, address)
+            _leave(s, begin, end, guards, listed, address)
         return
     if end == control[layout.RESTS]:
         # The pass knows nothing of the rows that it has left behind.
@@ -131,9 +125,9 @@ def _close_block(s, begin, end, guards, new, valued, hashed, address):
     # Rows whose windows go on behind the last row of the pass stay anyway, so they do not count.
     if control[layout.SAMPLED] < 0 and end <= control[layout.SETTLED]:
         control[layout.SAMPLED], control[layout.SAMPLE_KEPT] = control[layout.RELEVANT], control[layout.KEPT]
-    _close(s, begin, end, guards, new, valued, hashed, address)
+    _close(s, begin, end, guards, new, valued, listed, address)
     seen, left = control[layout.RELEVANT] - control[layout.SAMPLED], control[layout.KEPT] - control[layout.SAMPLE_KEPT]
-    if control[layout.SAMPLED] >= 0 and seen >= _TOLD and _is_vain(seen, seen - left, _BY_KEY if keyed else _BACK):
+    if control[layout.SAMPLED] >= 0 and seen >= TOLD and _is_vain(seen, seen - left, _BY_KEY if keyed else _BACK):
         control[layout.RESTS] = max(begin - control[layout.PAUSE], 0)
         control[layout.PAUSE] *= 2
         control[layout.PASSED] = 0
@@ -146,8 +140,8 @@ def _is_vain(seen, ruled_out, least):
 
 
 @part
-def _leave(s, begin, end, guards, hashed, address):
-    """Leave the rows of a block as they are; those behind may have the hashes of their keys already."""
+def _leave(s, begin, end, guards, listed, address):
+    """Leave the rows of a block as they are; they may be ``listed`` already."""
     useful, masks = v.start_of(s.useful), v.start_of(s.masks)
     some = v.rows_with(guards + begin, end - begin, np.int64(255))
     s.control[layout.RELEVANT] += some
@@ -155,7 +149,7 @@ def _leave(s, begin, end, guards, hashed, address):
     for k in range(begin, end):
         v.store_byte(useful, k, v.load_byte(masks, v.load_byte(guards, k)))
     first = np.int64(end)
-    while not hashed and s.keyed.shape[0] > 0 and first > begin:
+    while not listed and s.keyed.shape[0] > 0 and first > begin:
         last, first = first, (first - 1) & -layout.STRETCH
         for n in range(list_rows(s, first, last, guards, 0, False, ANEW, address) - 1, -1, -1):
             list_before(s, s.chosen[n], s.at[n], s.measures[n])
@@ -163,7 +157,7 @@ def _leave(s, begin, end, guards, hashed, address):
 
 
 @part
-def _follow_all(s, count, states, guards, new, hashed, address):
+def _follow_all(s, count, states, guards, new, listed, address):
     """Call `_follow` for all blocks, unless it rests; returns how many rows are left."""
     keyed, left, rests, pause = s.keyed.shape[0] > 0, np.int64(0), np.int64(0), np.int64(_REST)
     begun = seen = ruled_out = np.int64(0)
@@ -183,11 +177,11 @@ def _follow_all(s, count, states, guards, new, hashed, address):
                 leads.begin_runs(s, v.start_of(s.flows), row, begun, states, address)
         # A key may have runs from before until a window has passed, so rows until then do not count.
         tells = begin > rests and (not keyed or window_value(s, BOUND, begin) > begun)
-        kept = _follow(s, begin, end, rests, begun, states, guards, new, hashed, address)
+        kept = _follow(s, begin, end, rests, begun, states, guards, new, listed, address)
         left += kept
         seen += some if tells else 0
         ruled_out += some - kept if tells else 0
-        if seen >= _TOLD and _is_vain(seen, ruled_out, _BY_KEY if keyed else _ON):
+        if seen >= TOLD and _is_vain(seen, ruled_out, _BY_KEY if keyed else _ON):
             rests = end + pause
             pause *= 2
     return left
@@ -237,108 +231,10 @@ def begin_flow(s, count, ends, address):
 
 
 @part
-def _filter_keys(s, count, states, ends, guards, address):
-    """Clear the guards of rows of whose key no event is near that every match needs; returns how many, or -1.
-
-    The rarest event that matches need beside their last one decides, if it is much rarer than that, or else whether
-    there are two such as the last one, if they need that. Where neither tells, -1 is returned; otherwise all rows have
-    the hash of their key afterwards.
-    """
-    last, most = s.step_guards[0], v.rows_with(guards, count, s.step_guards[0])
-    needed, rare, twice = np.int64(-1), most >> 2, False
-    for n in range(1, s.step_guards.shape[0]):
-        found = v.rows_with(guards, count, s.step_guards[n])
-        if found < rare:
-            needed, rare = s.step_guards[n], found
-        twice |= s.step_guards[n] == last
-    if needed < 0 and twice:
-        needed, rare = last, most
-    twice &= needed == last
-    # Matches of rows from here to there lie in the batch; of too many states it is not known whether runs are in them.
-    alone = states == 0 and s.control[layout.FORWARDS] == 1
-    first = np.int64(0) if alone else leads.first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
-    stop = count if ends != 0 else leads.first_behind(s, MEASURE, count, window_value(s, BOUND, count - 1))
-    if needed < 0 or first >= stop:
-        return np.int64(-1)
-    # A match lies in two stretches of time as long as its window, or in one if that is as long as the batch. Floats are
-    # not divided.
-    size, shift = s.reach[BOUND, layout.O_SIZE], np.int64(0)
-    one = s.reach[BOUND, layout.O_FORM] != layout.AS_BOUND
-    one |= window_value(s, BOUND, count - 1) < window_value(s, MEASURE, 0)
-    while shift < 62 and np.int64(1) << shift < size:
-        shift += 1
-    bits = np.int64(64)
-    while bits < 3 * _FILTER * rare and bits <= 32 * (s.entered.shape[0] >> 1):
-        bits <<= 1
-    shift |= np.int64(_WHOLE) if one else np.int64(0)
-    if not _enter_keys(s, count, guards, needed, twice, shift, bits, address):
-        return np.int64(-1)
-    return _clear_far(s, count, first, stop, guards, np.int64(0) if twice else needed, twice, shift, bits, address)
-
-
-@inlined
-def _stretch(measure, shift):
-    """The stretch of time in which a ``measure`` lies; all of them are one if ``shift`` is beyond `_WHOLE`."""
-    return np.int64(0) if shift >= _WHOLE else measure >> shift
-
-
-@inlined
-def _bit(key, stretch, bits):
-    """The bit of a key and a stretch of time, one of so many ``bits``."""
-    return slot_for(mixed(np.uint64(key), stretch), bits - 1)
-
-
-@part
-def _enter_keys(s, count, guards, needed, twice, shift, bits, address):
-    """Enter the keys of the events ``needed``; False if matches need two, and many of these have another one near them.
-
-    Events of a key near a stretch of time set its bit, and the second one that in the other half.
-    """
-    words, other, near = s.entered, s.entered.shape[0] >> 1, np.int64(0 if shift >= _WHOLE else 1)
-    for k in range(words.shape[0]):
-        words[k] = 0
-    met = entered = np.int64(0)
-    begin_list(s, np.int64(0), count)
-    for block in range(0, count, layout.STRETCH):
-        end = min(block + layout.STRETCH, count)
-        for n in range(list_rows(s, block, end, guards, 0, False, FOR_LIST, address)):
-            k, key = s.chosen[n], s.at[n]
-            if key < 0 or v.load_byte(guards, k) & needed == 0:
-                continue
-            entered += 1
-            stretch = _stretch(s.measures[n], shift)
-            for beside in range(stretch - near, stretch + near + 1):
-                bit = _bit(key, beside, bits)
-                set_before = words[bit >> 6] >> (bit & 63) & 1
-                met += set_before
-                words[other + (bit >> 6)] |= set_before << (bit & 63)
-                words[bit >> 6] |= np.int64(1) << (bit & 63)
-        if twice and entered >= _TOLD and 4 * met > 3 * entered:
-            return False
-    return True
-
-
-@part
-def _clear_far(s, count, first, stop, guards, needed, twice, shift, bits, address):
-    """Clear the guards of the rows ``[first, stop)`` with no event ``needed`` of their key near; returns how many."""
-    other, removed = s.entered.shape[0] >> 1 if twice else np.int64(0), np.int64(0)
-    for block in range(0, count, layout.STRETCH):
-        end = min(block + layout.STRETCH, count)
-        for n in range(list_rows(s, block, end, guards, 0, False, KNOWN, address)):
-            k, key = s.chosen[n], s.at[n]
-            if key >= 0 and first <= k < stop and v.load_byte(guards, k) & needed == 0:
-                bit = _bit(key, _stretch(s.measures[n], shift), bits)
-                if s.entered[other + (bit >> 6)] >> (bit & 63) & 1 == 0:
-                    v.store_byte(guards, k, np.int64(0))
-                    removed += 1
-    return removed
-
-
-@part
-def _close(s, begin, end, guards, new, valued, hashed, address):
+def _close(s, begin, end, guards, new, valued, listed, address):
     """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it.
 
-    See `lead_back` for ``valued``. Rows may have the hashes of their keys already.
+    See `lead_back` for ``valued``. Rows may be ``listed`` already.
     """
     control, keyed = s.control, s.keyed.shape[0] > 0
     useful, masks, last_guards = v.start_of(s.useful), v.start_of(s.masks), s.step_guards[0]
@@ -348,7 +244,7 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
     flows, edges = v.start_of(s.flows), v.start_of(s.edges)
     width = s.flows.shape[1] if valued else s.places.shape[0]
     times, shift, chosen, hashes = window_words(s), shift_of_slots(s), v.start_of(s.chosen), v.start_of(s.at)
-    measures, listing = v.start_of(s.measures), keyed and not hashed
+    measures, listing = v.start_of(s.measures), keyed and not listed
     while end > begin:
         first = (end - 1) & -layout.STRETCH
         if passed and v.rows_with(guards + first, end - first, last_guards) == 0:
@@ -359,7 +255,7 @@ def _close(s, begin, end, guards, new, valued, hashed, address):
                 end_stretch(s, first)
             end = first
             continue
-        how = KNOWN if hashed else ANEW
+        how = KNOWN if listed else ANEW
         for n in range(list_rows(s, first, end, guards, width, valued, how, address) - 1, -1, -1):
             k, key, measure = v.load_word(chosen, n), v.load_word(hashes, n), v.load_word(measures, n)
             relevant += 1
@@ -410,17 +306,17 @@ def _turned(s, row):
 
 
 @part
-def _follow(s, begin, end, since, begun, states, guards, new, hashed, address):
+def _follow(s, begin, end, since, begun, states, guards, new, listed, address):
     """Clear the guards of the rows of a block that no run reaches within its window; returns how many are left.
 
-    The rows are ``new`` to the passes, but may have the hashes of their keys already. The pass began at row ``since``;
+    The rows are ``new`` to the passes, but may be ``listed`` already. The pass began at row ``since``;
     see `begin_runs` for ``begun`` and ``states``.
     """
     useful, masks, chosen, hashes = v.start_of(s.useful), v.start_of(s.masks), v.start_of(s.chosen), v.start_of(s.at)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
     flows, width, shift = v.start_of(s.flows), s.flows.shape[1], shift_of_slots(s)
     cells, kept, measures = flows, np.int64(0), v.start_of(s.measures)
-    how = KNOWN if hashed or not new else ANEW
+    how = KNOWN if listed or not new else ANEW
     for first in range(begin, end, layout.STRETCH):
         stop = min(first + layout.STRETCH, end)
         for n in range(list_rows(s, first, stop, guards, width, True, how, address)):
