@@ -12,8 +12,6 @@ from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
 from cerflow.engine.kernels.scan.texts import mixed, slot_for
 from cerflow.engine.scan import layout
 
-#: Rows that tell whether a pass pays.
-TOLD = 1024
 #: Bits for each entry of the filter.
 _FILTER = 16
 #: Added to the shift that gives the stretch of a time, if all of a batch is one.
@@ -24,21 +22,15 @@ _WHOLE = 64
 def filter_keys(s, count, states, ends, guards, address):
     """Clear the ``guards`` of rows of whose key no event is near that every match needs; returns how many, or -1.
 
-    The rarest event that matches need beside their last one decides, if it is much rarer than that, or else whether
-    there are two such as the last one, if they need that. Where neither tells, -1 is returned; otherwise `listed` has
-    all rows with guards afterwards. ``states`` and ``ends`` are as for `flow`; ``s`` are the arrays of the scan at
-    ``address``.
+    The rarest event that matches need beside their last one decides. If none is much rarer than that, -1 is returned;
+    otherwise `listed` has all rows with guards afterwards. ``states`` and ``ends`` are as for `flow`; ``s`` are the
+    arrays of the scan at ``address``.
     """
-    last, most = s.step_guards[0], v.rows_with(guards, count, s.step_guards[0])
-    needed, rare, twice = np.int64(-1), most >> 2, False
+    needed, rare = np.int64(-1), v.rows_with(guards, count, s.step_guards[0]) >> 2
     for n in range(1, s.step_guards.shape[0]):
         found = v.rows_with(guards, count, s.step_guards[n])
         if found < rare:
             needed, rare = s.step_guards[n], found
-        twice |= s.step_guards[n] == last
-    if needed < 0 and twice:
-        needed, rare = last, most
-    twice &= needed == last
     # Matches of rows from here to there lie in the batch; of too many states it is not known whether runs are in them.
     alone = states == 0 and s.control[layout.FORWARDS] == 1
     first = np.int64(0) if alone else leads.first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
@@ -53,12 +45,11 @@ def filter_keys(s, count, states, ends, guards, address):
     while shift < 62 and np.int64(1) << shift < size:
         shift += 1
     bits = np.int64(64)
-    while bits < 3 * _FILTER * rare and bits <= 32 * (s.entered.shape[0] >> 1):
+    while bits < 3 * _FILTER * rare and bits <= 32 * s.entered.shape[0]:
         bits <<= 1
     shift |= np.int64(_WHOLE) if one else np.int64(0)
-    if not _enter_keys(s, count, guards, needed, twice, shift, bits, address):
-        return np.int64(-1)
-    return _clear_far(s, count, first, stop, guards, np.int64(0) if twice else needed, twice, shift, bits, address)
+    _enter_keys(s, count, guards, needed, shift, bits, address)
+    return _clear_far(s, count, first, stop, guards, needed, shift, bits, address)
 
 
 @inlined
@@ -74,46 +65,33 @@ def _bit(key, stretch, bits):
 
 
 @part
-def _enter_keys(s, count, guards, needed, twice, shift, bits, address):
-    """Enter the keys of the events ``needed``; False if matches need two, and many of these have another one near them.
-
-    Events of a key near a stretch of time set its bit, and the second one that in the other half.
-    """
-    words, other, near = s.entered, s.entered.shape[0] >> 1, np.int64(0 if shift >= _WHOLE else 1)
+def _enter_keys(s, count, guards, needed, shift, bits, address):
+    """Set the bits of the keys of the events ``needed`` and the stretches of time near them."""
+    words, near = s.entered, np.int64(0 if shift >= _WHOLE else 1)
     for k in range(words.shape[0]):
         words[k] = 0
-    met = entered = np.int64(0)
     begin_list(s, np.int64(0), count)
     for block in range(0, count, layout.STRETCH):
         end = min(block + layout.STRETCH, count)
         for n in range(list_rows(s, block, end, guards, 0, False, FOR_LIST, address)):
-            k, key = s.chosen[n], s.at[n]
-            if key < 0 or v.load_byte(guards, k) & needed == 0:
-                continue
-            entered += 1
-            stretch = _stretch(s.measures[n], shift)
-            for beside in range(stretch - near, stretch + near + 1):
-                bit = _bit(key, beside, bits)
-                set_before = words[bit >> 6] >> (bit & 63) & 1
-                met += set_before
-                words[other + (bit >> 6)] |= set_before << (bit & 63)
-                words[bit >> 6] |= np.int64(1) << (bit & 63)
-        if twice and entered >= TOLD and 4 * met > 3 * entered:
-            return False
-    return True
+            if s.at[n] >= 0 and v.load_byte(guards, s.chosen[n]) & needed != 0:
+                stretch = _stretch(s.measures[n], shift)
+                for beside in range(stretch - near, stretch + near + 1):
+                    bit = _bit(s.at[n], beside, bits)
+                    words[bit >> 6] |= np.int64(1) << (bit & 63)
 
 
 @part
-def _clear_far(s, count, first, stop, guards, needed, twice, shift, bits, address):
+def _clear_far(s, count, first, stop, guards, needed, shift, bits, address):
     """Clear the guards of the rows ``[first, stop)`` with no event ``needed`` of their key near; returns how many."""
-    other, removed = s.entered.shape[0] >> 1 if twice else np.int64(0), np.int64(0)
+    removed = np.int64(0)
     for block in range(0, count, layout.STRETCH):
         end = min(block + layout.STRETCH, count)
         for n in range(list_rows(s, block, end, guards, 0, False, KNOWN, address)):
             k, key = s.chosen[n], s.at[n]
             if key >= 0 and first <= k < stop and v.load_byte(guards, k) & needed == 0:
                 bit = _bit(key, _stretch(s.measures[n], shift), bits)
-                if s.entered[other + (bit >> 6)] >> (bit & 63) & 1 == 0:
+                if s.entered[bit >> 6] >> (bit & 63) & 1 == 0:
                     v.store_byte(guards, k, np.int64(0))
                     removed += 1
     return removed

@@ -8,7 +8,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.filter import TOLD, filter_keys
+from cerflow.engine.kernels.scan.filter import filter_keys
 from cerflow.engine.kernels.scan.keys import (
     ANEW,
     KNOWN,
@@ -32,9 +32,9 @@ _TOGETHER = 4 * layout.BLOCK
 _SPREAD, _LEAST = 16, 1 << 12
 #: Rows of a long window.
 _LONG = 1 << 16
-#: Where a pass rules out less than these shares of `TOLD` rows, backwards, forwards, and by key, where the automaton
-#: takes longer for an event, it rests for as many rows, then for twice as many.
-_BACK, _ON, _BY_KEY, _REST = 0.25, 0.5, 1 / 6, 16 * layout.BLOCK
+#: Where a pass rules out less than these shares, backwards, forwards, and by key, where the automaton takes longer for
+#: an event, of so many rows with guards, it rests for as many rows, then for twice as many.
+_BACK, _ON, _BY_KEY, _TOLD, _REST = 0.25, 0.5, 1 / 6, 1024, 16 * layout.BLOCK
 
 
 @kernel
@@ -60,8 +60,6 @@ def flow(address, batch, count, states, ends):
     rows = _rows_in_window(s, count)
     control[layout.SLOTS] = _slots_for(s, rows)
     filtered, valued = s.step_guards.shape[0] > 1 and rows >= control[layout.FILTERED], rows >= _LONG
-    for n in range(1, s.step_guards.shape[0]):
-        filtered |= s.step_guards[n] == s.step_guards[0]
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
@@ -127,7 +125,7 @@ def _close_block(s, begin, end, guards, new, valued, listed, address):
         control[layout.SAMPLED], control[layout.SAMPLE_KEPT] = control[layout.RELEVANT], control[layout.KEPT]
     _close(s, begin, end, guards, new, valued, listed, address)
     seen, left = control[layout.RELEVANT] - control[layout.SAMPLED], control[layout.KEPT] - control[layout.SAMPLE_KEPT]
-    if control[layout.SAMPLED] >= 0 and seen >= TOLD and _is_vain(seen, seen - left, _BY_KEY if keyed else _BACK):
+    if control[layout.SAMPLED] >= 0 and seen >= _TOLD and _is_vain(seen, seen - left, _BY_KEY if keyed else _BACK):
         control[layout.RESTS] = max(begin - control[layout.PAUSE], 0)
         control[layout.PAUSE] *= 2
         control[layout.PASSED] = 0
@@ -181,7 +179,7 @@ def _follow_all(s, count, states, guards, new, listed, address):
         left += kept
         seen += some if tells else 0
         ruled_out += some - kept if tells else 0
-        if seen >= TOLD and _is_vain(seen, ruled_out, _BY_KEY if keyed else _ON):
+        if seen >= _TOLD and _is_vain(seen, ruled_out, _BY_KEY if keyed else _ON):
             rests = end + pause
             pause *= 2
     return left
