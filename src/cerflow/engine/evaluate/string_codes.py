@@ -12,7 +12,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
-#: Strings of an array are looked up by Arrow if there are at least one in so many of those that are known.
+#: Arrow looks up the strings of an array if at most so many times as many are known.
 _MANY = 8
 
 

@@ -94,9 +94,10 @@ class Deadlines:
         self._schema, self._unit = tables.schema, reader.unit
         self._width = max(1, len(reader.keys))
         self.prompt = False
-        #: Events without any, and what `woven_in` writes; the addresses of what it reads, and of that.
-        self._shared = SharedArrays(), SharedArrays()
+        #: No events; and the arrays that `woven_in` writes.
         self.none = self._room = self._events(0)
+        #: By these the kernel finds the events that it reads, and the arrays that it writes.
+        self._shared = SharedArrays(), SharedArrays()
         #: The signatures of ticks and pauses, which are those of this list, as the tables may forget signatures.
         self._things: tuple[list[bool], list[int]] = ([], [])
         self._durations = [*map(self._duration, tables.deadlines)]
@@ -164,8 +165,7 @@ class Deadlines:
         assert self._schema.time is not None
         rows = pa.RecordBatch.from_arrays([clock], names=[self._schema.time])
         times = self.times(BatchRows(rows, self._schema, range(len(clock)), self._unit))
-        woven, count, moments, _ = self.woven_in(times, self.none, _NOTHING, None)
-        return woven, count, moments
+        return self.woven_in(times, self.none, _NOTHING, None)[:3]
 
     def woven_in(
         self, times: Ints, events: EventArrays, at_rows: Ints, moments: Callable[[Ints], _Shown] | None

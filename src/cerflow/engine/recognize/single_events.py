@@ -99,6 +99,6 @@ class SingleEvents:
         return time * self._deadlines.step
 
     def times(self, values: Mapping[str, Any], count: int) -> pa.Array:
-        """The time of an event so many times, as an array of the type of the time column."""
+        """An array that repeats the time of an event, of the type of the time column."""
         assert self._schema.time is not None
         return pa.array([values[self._schema.time]] * count, self._schema.columns.field(self._schema.time).type)

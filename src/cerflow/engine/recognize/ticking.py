@@ -45,11 +45,11 @@ def take_with_ticks(
         shown = pa.nulls(len(rows)) if time is None else whole.column(time).take(array_of_numbers(rows))
         return array_of_numbers(numbered.positions_at(rows)[0]), shown
 
-    def read(some: Ints, found: EventArrays, count: int) -> list[Part]:
-        """Process some of the events, by number, with the ticks of the deadlines that ``count`` rows have shown."""
+    def read(some: Ints, found: EventArrays, rows: int) -> list[Part]:
+        """Process some of the events, by number, with the ticks of the deadlines that so many ``rows`` have shown."""
         at = at_rows[some]
         deadlines.add(found, times, at)
-        found, count, shown, sources = deadlines.woven_in(times[:count], found, at, moments)
+        found, count, shown, sources = deadlines.woven_in(times[:rows], found, at, moments)
         return machine.advance(found, count, lambda n: refuse(int(at[sources[n]])), shown) if count else []
 
     if apart is None or not isinstance(how, Absence):

@@ -293,7 +293,7 @@ class ScanArrays(NamedTuple):
     useful: Bytes  # by row: those of its bits that may matter
     keyed: IntRows  # (outputs, 7): as rows of outputs, on which all events of a match agree
     flows: IntRows  # (keys, cells): see the kernel `flow`; keys may share a row
-    slot_of: Smalls  # by row: a hash of its key, -1: none, or its number; or what B_LEFT_OUT will be, if it is chosen
+    slot_of: Smalls  # by row: the number of its key; or what B_LEFT_OUT will be, if it is chosen
     entered: Ints  # (2 * (keys / 64 + 1),): which rows of flows have values, as bits: those set lately, then others
     decided: IntRows  # (tests, 3)
 

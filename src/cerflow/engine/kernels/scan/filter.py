@@ -60,7 +60,7 @@ def _stretch(measure, shift):
 
 @inlined
 def _bit(key, stretch, bits):
-    """The bit of a key and a stretch of time, one of so many ``bits``."""
+    """The number of the bit for a key and a stretch of time, less than ``bits``."""
     return slot_for(mixed(np.uint64(key), stretch), bits - 1)
 
 

@@ -32,8 +32,8 @@ _TOGETHER = 4 * layout.BLOCK
 _SPREAD, _LEAST = 16, 1 << 12
 #: Rows of a long window.
 _LONG = 1 << 16
-#: Where a pass rules out less than these shares, backwards, forwards, and by key, where the automaton takes longer for
-#: an event, of so many rows with guards, it rests for as many rows, then for twice as many.
+#: A pass that rules out less than these shares of `_TOLD` rows with guards (backwards, forwards, by key) rests for
+#: `_REST` rows, then for twice as many. By key the share is smaller, as the automaton takes longer for an event.
 _BACK, _ON, _BY_KEY, _TOLD, _REST = 0.25, 0.5, 1 / 6, 1024, 16 * layout.BLOCK
 
 

@@ -17,7 +17,7 @@ from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, slot_fo
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
-#: How `list_rows` lists rows: as they are in `ScanArrays.listed`, anew, or anew and for that list.
+#: How `list_rows` finds rows: it reads `ScanArrays.listed`, or the columns, or the columns and writes that list.
 KNOWN, ANEW, FOR_LIST = range(3)
 #: The bits of a row in `ScanArrays.listed`.
 _ROWS = (1 << 32) - 1
@@ -199,9 +199,9 @@ def _fetch_words(s, count, words):
 
 @inlined
 def begin_list(s, at, count):
-    """Begin `listed` anew at this place, upwards from the first of ``count`` rows or downwards from the last one.
+    """Empty `listed`, which `list_rows` fills from this place upwards, or `list_before` downwards.
 
-    ``s`` are the arrays of the scan.
+    ``s`` are the arrays of the scan, and ``count`` is the number of rows of the batch.
     """
     s.control[layout.LISTED] = at
     if s.keyed.shape[0] > 0:

@@ -27,12 +27,11 @@ def eight_bytes(data, left):
 
 
 @inlined
-def _head(texts, t, start, length):
-    """The first eight bytes of a text, or zeros behind it."""
-    begin = texts[t, layout.T_BYTES] + start
-    if length < 8 and start + 8 <= texts[t, layout.T_SIZE]:
-        return v.load_word(begin, 0) & ((np.int64(1) << 8 * length) - 1)
-    return eight_bytes(begin, length)
+def _head(letters, size, start, length):
+    """The first eight bytes of a text among so many ``letters``, or zeros behind it."""
+    if length < 8 and start + 8 <= size:
+        return v.load_word(letters + start, 0) & ((np.int64(1) << 8 * length) - 1)
+    return eight_bytes(letters + start, length)
 
 
 @inlined
@@ -98,7 +97,14 @@ def hash_of_text(texts, t, row):
     at = texts[t, layout.T_OFFSET] + row
     start = v.text_offset(texts, t, at)
     length = v.text_offset(texts, t, at + 1) - start
-    return np.int64(_hash(texts[t, layout.T_BYTES] + start, length, _head(texts, t, start, length)) | np.uint64(1))
+    return np.int64(
+        _hash(
+            texts[t, layout.T_BYTES] + start,
+            length,
+            _head(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length),
+        )
+        | np.uint64(1)
+    )
 
 
 @kernel
@@ -111,16 +117,15 @@ def has_twice(letters, size, offsets, wide, count, slots):
     mask = np.int64(slots.shape[0] - 1)
     for k in range(count):
         start, length = _bounds(offsets, wide, k)
-        head = v.load_word(letters + start, 0) if start + 8 <= size else eight_bytes(letters + start, size - start)
-        if length < 8:
-            head &= (np.int64(1) << 8 * length) - 1
+        head = _head(letters, size, start, length)
         place = slot_for(_hash(letters + start, length, head), mask)
         while slots[place] >= 0:
-            begin, size_there = _bounds(offsets, wide, np.int64(slots[place]))
-            at = np.int64(0)
-            while size_there == length and at < length and _alike(letters, start, begin, at, length):
+            begin, other = _bounds(offsets, wide, np.int64(slots[place]))
+            same, at = other == length and _head(letters, size, begin, length) == head, np.int64(8)
+            while same and at < length:
+                same = _same_bytes(letters + start, letters + begin, min(at, length - 8))
                 at += 8
-            if size_there == length and at >= length:
+            if same:
                 return 1
             place = (place + 1) & mask
         slots[place] = k
@@ -134,14 +139,6 @@ def _bounds(offsets, wide, k):
     return start, (v.load_word(offsets, k + 1) if wide else v.load_int(offsets, k + 1)) - start
 
 
-@inlined
-def _alike(letters, one, other, at, length):
-    """Whether eight bytes of two texts are the same, or as many as there are."""
-    if length < 8:
-        return eight_bytes(letters + one, length) == eight_bytes(letters + other, length)
-    return _same_bytes(letters + one, letters + other, min(at, length - 8))
-
-
 @part
 def entry_of(texts, t, row):
     """The entry of a text; -1 if it is new and there is no room for it."""
@@ -152,7 +149,9 @@ def entry_of(texts, t, row):
     start = v.text_offset(texts, t, at)
     length = v.text_offset(texts, t, at + 1) - start
     begin = texts[t, layout.T_BYTES] + start
-    word, slot = _searched(begin, length, _head(texts, t, start, length), _table(texts, t))
+    word, slot = _searched(
+        begin, length, _head(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length), _table(texts, t)
+    )
     entry = v.load_word(slot, layout.S_ENTRY)
     return entry if entry > 0 else _new_entry(texts, t, row, begin, length, word, slot)
 
@@ -222,7 +221,10 @@ def fetch_entries(s, t, count):
         start = v.load_int(data, row)
         slot, length = slots, v.load_int(data, row + 1) - start
         if start + 8 <= size:
-            number = slot_for(_hash(letters + start, length, _head(texts, t, start, length)), mask)
+            number = slot_for(
+                _hash(letters + start, length, _head(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length)),
+                mask,
+            )
             slot = slots + 8 * layout.SLOT_WORDS * number
         v.store_word(at, n, slot)
         v.fetch(slot)

@@ -139,7 +139,7 @@ class SymbolicConditions:
     ) -> tuple[Any, Any]:
         """Any truth value, but the same for the same values."""
         stored = [memory[leaf.register].fields[leaf.field] for leaf in leaves(condition) if isinstance(leaf, Stored)]
-        # What is not known may differ from time to time.
+        # Two unknown values may differ.
         key = (condition, event, tuple(object() if term is None else term for term in stored))
         if key not in self._left_open:
             number = len(self._left_open)
