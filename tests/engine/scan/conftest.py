@@ -2,6 +2,7 @@
 
 import pytest
 
+from cerflow.base import limits
 from cerflow.engine.events.reader import EventReader
 
 
@@ -17,3 +18,9 @@ def rows_read(monkeypatch):
 
     monkeypatch.setattr(EventReader, "read", count)
     return found
+
+
+@pytest.fixture
+def by_automaton(monkeypatch):
+    """Leave pairs of events to the automaton."""
+    monkeypatch.setattr(limits, "JOINED_ROWS", 1 << 30)

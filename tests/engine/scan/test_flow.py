@@ -181,7 +181,7 @@ def test_in_long_batches_it_does_not_matter_where_the_last_events_are(formula, d
 
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
 @pytest.mark.parametrize("ending", [True, False])
-def test_few_events_come_to_the_automaton(rows_read, keys, ending):
+def test_few_events_come_to_the_automaton(by_automaton, rows_read, keys, ending):
     size = 10_000
     types = ["AB"[k % 2] for k in range(size)]
     types[6_000] = "Z"
@@ -231,7 +231,7 @@ def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(rows_read
     assert rows_read == [1000] * 8 + [10, 10]
 
 
-def test_batches_are_read_whole_for_longer_where_narrowing_never_pays(rows_read):
+def test_batches_are_read_whole_for_longer_where_narrowing_never_pays(by_automaton, rows_read):
     query = cerflow.parse("SELECT * WHERE A ; Z PARTITION BY k WITHIN 100 [t]")
     recognizer = query.recognizer(pa.schema({"type": pa.string(), "t": pa.int64(), "k": pa.int64()}), time="t")
     narrowed = []
@@ -250,7 +250,7 @@ def test_batches_are_read_whole_for_longer_where_narrowing_never_pays(rows_read)
 
 
 @pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
-def test_a_pass_rests_where_it_rules_out_little_and_goes_on_where_it_does_again(rows_read, keys):
+def test_a_pass_rests_where_it_rules_out_little_and_goes_on_where_it_does_again(by_automaton, rows_read, keys):
     # Before and behind 100,000 rows nearly all of which matter there are 200,000 in which hardly any does.
     often, seldom = np.array(["A", "Z"] * 50_000), np.where(np.arange(200_000) % 2000 == 0, "Z", "A")
     types = np.concatenate([seldom, often, seldom, often])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,8 +93,9 @@ class CountedMatches:
         return self.make()
 
 
-def in_one_graph(graphs: Sequence[MatchGraph]) -> MatchGraph:
+def in_one_graph(some: Sequence[MatchGraph | CountedMatches]) -> MatchGraph:
     """One graph of the matches of several graphs, in the order of their detections."""
+    graphs = [one.graph if isinstance(one, CountedMatches) else one for one in some]
     # All graphs share the first node and the first mark.
     marks = np.concatenate([graphs[0].marks[:1], *(graph.marks[1:] for graph in graphs)])
     order = np.append(0, 1 + np.argsort(marks[1:, layout.M_POSITION], kind="stable"))
@@ -127,34 +129,44 @@ def consecutive_events(
     each: (events, kinds). ``before`` has the number of the event before each if that is not the previous one. In the
     graph each match has a chain of all its events but the last.
     """
-    last = len(labels) - 1
     rows = [np.flatnonzero(np.unpackbits(ends, bitorder="little"))]
-    for _ in range(last):
+    for _ in labels[1:]:
         rows.append(rows[-1] - 1 if before is None else before[rows[-1]].astype(np.int64))
-    places = [first + row for row in reversed(rows)]
-    matches = rows[0]
-    marked = [place for place, some in enumerate(labels) if some.any()]
+    rows.reverse()
+    return events_in_turn(
+        [first + row for row in rows], [own[0 if kinds is None else kinds[row]] for own, row in zip(labels, rows)]
+    )
+
+
+def events_in_turn(positions: Sequence[Ints], labels: Sequence[Any]) -> MatchGraph:
+    """Matches of as many events each, in the order of their detections.
+
+    ``positions`` has those of all first events, of all second ones, …; ``labels`` the numbers of their label sets (0:
+    the event is not marked), or one for all.
+    """
+    last, matches = len(positions) - 1, len(positions[0])
+    marked = [place for place, some in enumerate(labels) if np.any(some)]
     # One number for each event and place, in the order of the events.
-    pairs = np.array([places[place] * len(labels) + place for place in marked], np.int64)
-    pairs = pairs.reshape(len(marked), len(matches))
-    distinct, mark = np.unique(pairs, return_inverse=True)
+    pairs = np.array([positions[place] * len(labels) + place for place in marked], np.int64)
+    pairs = pairs.reshape(len(marked), matches)
+    distinct, found, mark = np.unique(pairs, return_index=True, return_inverse=True)
     mark = 1 + mark.reshape(pairs.shape)
     marks = np.empty((1 + len(distinct), 2), np.int64)
     marks[0] = (-1, 0)
-    marks[1:, layout.M_POSITION], place = np.divmod(distinct, len(labels))
-    marks[1:, layout.M_LABEL] = labels[place, 0 if kinds is None else kinds[marks[1:, layout.M_POSITION] - first]]
+    marks[1:, layout.M_POSITION] = distinct // len(labels)
+    marks[1:, layout.M_LABEL] = np.array([np.broadcast_to(labels[place], matches) for place in marked]).ravel()[found]
 
     chain = [row for row, place in enumerate(marked) if place < last]
-    nodes = nodes_after_bottom(len(matches) * len(chain))
+    nodes = nodes_after_bottom(matches * len(chain))
     small = nodes.view(np.int32)
-    own = small[1:].reshape(len(matches), len(chain), small.shape[1])
-    numbers = 1 + np.arange(len(matches) * len(chain)).reshape(len(matches), len(chain))
+    own = small[1:].reshape(matches, len(chain), small.shape[1])
+    numbers = 1 + np.arange(matches * len(chain)).reshape(matches, len(chain))
     for k, row in enumerate(chain):
         own[:, k, layout.I_CHILD] = numbers[:, k - 1] if k else layout.BOTTOM
         own[:, k, layout.I_MARK] = mark[row]
 
-    detections = np.empty((len(matches), 4), np.int64)
-    detections[:, layout.D_POSITION] = places[last]
+    detections = np.empty((matches, 4), np.int64)
+    detections[:, layout.D_POSITION] = positions[last]
     detections[:, layout.D_BOUND] = layout.NO_BOUND
     detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
     detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM

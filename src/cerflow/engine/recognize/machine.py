@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,7 +133,7 @@ class Machine:
         if scan.absences is not None:
             needed = ascending(needed, scan.absences.rows + first)
         if not count and self.deadlines is None:
-            if scan.consecutive is None:
+            if scan.complete is None:
                 return None
             # The store keeps the whole batch.
             needed = np.array([first])
@@ -142,20 +142,21 @@ class Machine:
     def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
         events, count = reading.events, reading.found
-        consecutive = self.reader.scan.consecutive
+        complete = self.reader.scan.complete
         if self.reader.scan.counted is not None:
             return self._counted(events, count, self.reader.scan.counted)
         if self.deadlines is None:
             parts = self.advance(events, count, lambda at: refuse(int(reading.at_rows[at]))) if count else []
-            if consecutive is None:
+            if complete is None:
                 return parts
+            found: MatchGraph | CountedMatches = complete
             graphs = [part.graph for part in parts]
             if graphs:
                 # Detections of the automaton may lie between those found on columns.
-                found = sum(len(graph.detections) for graph in graphs) + consecutive.count
-                apart = consecutive
-                consecutive = CountedMatches(found, lambda: in_one_graph([*graphs, apart.graph]), single=True)
-            return [Part(consecutive, self.store.kept(), self.tables.label_sets)]
+                join = partial(in_one_graph, [*graphs, complete])
+                count = sum(len(graph.detections) for graph in graphs) + complete.count
+                found = CountedMatches(count, join, single=True) if complete.single else join()
+            return [Part(found, self.store.kept(), self.tables.label_sets)]
         return take_with_ticks(self, self.deadlines, reading, refuse)
 
     def until(self, clock: pa.Array) -> list[Part]:

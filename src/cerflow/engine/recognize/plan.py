@@ -126,18 +126,19 @@ class Plan:
         self.read = with_sessions(inner, deadlines_of(self.transducer)) if self.by_session else inner
         self.columns = [*self.report.stored, *([SESSION] if self.by_session else [])]
         self.stored = pa.schema([self.read.columns.field(name) for name in self.columns])
-        self._tables = self._make()
+        #: The tables that recognisers take fresh copies of.
+        self.tables = self._make()
         #: Whether every event of the input belongs to the query and is numbered as it comes.
         self.counts_all = self.streams.position is None
         #: Whether the query keeps events of the input unchanged, with their numbers in the input.
         self.keeps_input = self.counts_all and not self.by_session
         #: Whether the query may read and keep events together with other queries.
-        self.shares_events = self.counts_all and not self._tables.ticking
+        self.shares_events = self.counts_all and not self.tables.ticking
         #: The conditions on one event alone in its transitions.
-        self.tests = self._tables.tests
+        self.tests = self.tables.tests
         self._lock = Lock()
         self._first_scan: BatchScan | None = None
-        self.evaluation = Evaluation.of(self._tables)
+        self.evaluation = Evaluation.of(self.tables)
         #: The program by which batches are scanned, while no event has a type that is taken for absent.
         self.scan = self._scanned(planning.absent_so_far(select, schema, self._read))
         #: The columns that recognition reads, in the order of the input; at least one, or rows could not be counted.
@@ -145,7 +146,7 @@ class Plan:
 
     @cached_property
     def _read(self) -> frozenset[str]:
-        tables = self._tables
+        tables = self.tables
         if not lasting(self.select):
             # Predicates may get whole events.
             return frozenset(self.schema.attributes)
@@ -161,12 +162,12 @@ class Plan:
 
     def reading(self, test: Condition) -> frozenset[str]:
         """The columns that a condition on one event reads."""
-        return columns_of_test(test, self._tables)
+        return columns_of_test(test, self.tables)
 
     @cached_property
     def numbering(self) -> str:
         """A hash of the numbers of states and registers, and of their meaning."""
-        made = self._tables.transducer
+        made = self.tables.transducer
         moves = [
             (t.source, t.target, show(t.test), len(t.atoms), sorted(t.labels), [*map(_REGISTER, t.writes)])
             for t in made.transitions
@@ -177,7 +178,7 @@ class Plan:
     @cached_property
     def remembering(self) -> str:
         """A hash of what transitions write to registers, and of their conditions on these."""
-        made = self._tables.transducer
+        made = self.tables.transducer
         moves = []
         for t in made.transitions:
             writes = [(w.register, w.fresh, [*map(show, w.row)], sorted(map(show, w.where))) for w in t.writes]
@@ -197,11 +198,12 @@ class Plan:
             pick=pick,
             by=planning.compared_labels(self.select),
             detecting=planning.detects_only(self.select),
+            limited=self.limit is not None,
             precomputed=self._precomputed,
         )
 
     def _scanned(self, absent: frozenset[str]) -> ScanProgram:
-        return scan_program(self._tables, self.keys, self.streams.position, self.evaluation, absent)
+        return scan_program(self.tables, self.keys, self.streams.position, self.evaluation, absent)
 
     @cached_property
     def _whole(self) -> ScanProgram | None:
@@ -218,7 +220,7 @@ class Plan:
             return self._new_scan(self._make())
         with self._lock:
             if self._first_scan is None:
-                self._first_scan = self._new_scan(self._tables.fresh())
+                self._first_scan = self._new_scan(self.tables.fresh())
         return self._first_scan.fresh()
 
     def identity(self, tables: TransducerTables) -> dict[str, object]:

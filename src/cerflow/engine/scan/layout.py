@@ -268,6 +268,8 @@ class ScanArrays(NamedTuple):
     numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
     allowed: Ints  # (STRETCH,) by row: its steps, as bits
     rows: Ints  # (STRETCH,) of which events a column is read
+    partners: Ints  # (STRETCH,) the other rows of pairs, where events are related in pairs; else nothing
+    pairs: SmallRows  # (room, 2): the rows of matches of two events
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     guards: Bytes  # by row: the guards that may hold for it
     led: Ints  # by the guards that may hold, where these lead (`DECIDED`); or UNKNOWN

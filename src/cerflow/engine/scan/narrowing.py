@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.engine.kernels.table import find_rows, flow, flow_by_key
-from cerflow.engine.matches.graph import CountedMatches, consecutive_events
+from cerflow.engine.kernels.table import find_pairs, find_rows, flow, flow_by_key
+from cerflow.engine.matches.graph import CountedMatches, consecutive_events, events_in_turn
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
 from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.pairs import Pairs
 from cerflow.engine.scan.room import ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.
@@ -71,6 +72,7 @@ class Narrowing:
             # Rows tell little of the keys of others.
             return
         some, control = batch.slice(batch.num_rows // 2, _TRIED), room.control
+        control[layout.LOOKED_AHEAD] = 0
         followed = follow_runs(room, through, ExportedBatch(some), some, -1, ending=False)
         room.learn(some)
         if followed and 4 * control[layout.OVERLAP] < _TRIED:
@@ -137,12 +139,7 @@ def follow_runs(
             return flow_by_key(room.shared.address, exported.address, count, by_key.key, by_key.counted, states, ending)
 
         return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
-    rows = 1 << (count - 1).bit_length()
-    keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if through.keyed else 1
-    if keys != len(room.arrays.flows):
-        room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
-    if through.keyed and rows > len(room.arrays.listed):
-        room.use(listed=(rows,), list_measures=(rows,), list_begins=(rows // layout.STRETCH + 2,))
+    _room_for_flow(room, count, keyed=len(through.keyed) > 0)
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
     control[layout.ROW], control[layout.FILTERED] = count, limits.FILTERED_ROWS
@@ -151,3 +148,46 @@ def follow_runs(
     room.arrays.guards[0] |= through.first
     control[layout.LOOKED_AHEAD], control[layout.MARKS] = 1, layout.DECIDED if through.tell else layout.MARKED
     return True
+
+
+def _room_for_flow(room: ScanRoom, count: int, *, keyed: bool) -> None:
+    rows = 1 << (count - 1).bit_length()
+    keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if keyed else 1
+    if keys != len(room.arrays.flows):
+        room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
+    if keyed and rows > len(room.arrays.listed):
+        room.use(listed=(rows,), list_measures=(rows,), list_begins=(rows // layout.STRETCH + 2,))
+
+
+def join_events(
+    room: ScanRoom,
+    pairs: Pairs,
+    exported: ExportedBatch,
+    batch: pa.RecordBatch,
+    *,
+    begun: bool,
+    first: int,
+    ending: bool,
+) -> tuple[CountedMatches, int, int] | None:
+    """The matches of two events of a batch from position ``first`` on, if few events have to be looked at.
+
+    Matches may have ``begun`` before it, and none is open behind it if it is ``ending``. Beside these matches there are
+    those that the automaton finds in the rows before the first number and from the second one on.
+    """
+    control, count = room.control, batch.num_rows
+    room.room_for_rows(count, "guards", "useful", "slot_of")
+    _room_for_flow(room, count, keyed=True)
+    if count > len(room.arrays.pairs):
+        room.use(pairs=(1 << (count - 1).bit_length(), 2))
+    control[layout.ROW] = 0
+    call = room.shared.address, exported.address, count, pairs.opening, pairs.ending, begun, ending
+    while (told := find_pairs(*call))[0] != layout.SCANNED:
+        room.resume(told[0], batch)
+    _, found, begin, end = map(int, told)
+    if found < 0:
+        return None
+    rows, guards, labels = room.arrays.pairs[:found].astype(np.int64).T, room.arrays.guards, pairs.labels
+    told = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(labels, rows)]
+    guards[begin:end] = 0
+    control[layout.MARKS] = layout.MARKED
+    return CountedMatches(found, partial(events_in_turn, [*(rows + first)], told), single=False), begin, end

@@ -19,11 +19,12 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of_text
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.first_arrays import first_arrays
-from cerflow.engine.scan.narrowing import Narrowing, find_consecutive, follow_runs, matches_found
+from cerflow.engine.scan.narrowing import Narrowing, find_consecutive, follow_runs, join_events, matches_found
 from cerflow.engine.scan.program.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.program.compiler import ScanProgram
 from cerflow.engine.scan.program.effects import CountedEvents, effects_of
 from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.pairs import Pairs
 from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
@@ -46,7 +47,7 @@ _CHANGED = (
         "slots",
     ),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
-    *("wide", "edges", "limits", "values"),
+    *("wide", "edges", "limits", "values", "partners", "pairs"),
 )
 
 
@@ -66,14 +67,15 @@ class BatchScan:
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
+        self._pairs = program.pairs if isinstance(program.pairs, Pairs) and self._through is not None else None
         self._narrowed = self._contiguity is not None or (
             self._through is not None and self._through.by_key is not None
         )
         self._marks = layout.NOT_MARKED
         if program.guards is not None and program.guards.narrows:
             self._marks = layout.DECIDED if program.guards.decides else layout.MARKED
-        #: The matches of consecutive events that the last batch has by itself, beside the events that `read` gave.
-        self.consecutive: CountedMatches | None = None
+        #: The matches that were found in the last batch, beside the events that `read` gave.
+        self.complete: CountedMatches | None = None
         #: The same for matches of single events that nothing follows.
         self.absences: Absences | None = None
         self._windowed = any(row[layout.O_TO] == layout.TO_BOUND for row in program.outputs)
@@ -81,6 +83,8 @@ class BatchScan:
         self.ending = False
         #: Whether narrowing pays.
         self._narrowing = Narrowing(by_key=self._through is None or self._through.tells_keys)
+        #: Whether it pays to join events.
+        self._joining = Narrowing(by_key=True)
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -125,7 +129,7 @@ class BatchScan:
         """The same scan for another recogniser, if this one has read no batch; with fresh `tables`, or these."""
         other = copy(self)
         other.tables = tables = tables or self.tables.fresh()
-        other._narrowing = copy(self._narrowing)
+        other._narrowing, other._joining = copy(self._narrowing), copy(self._joining)
         other._of_any_type = None if self._of_any_type is None else self._of_any_type.fresh(tables)
         other._decisions = self._decisions.fresh(tables)
         other._effects_of = tables.relevant
@@ -200,7 +204,7 @@ class BatchScan:
         self.counted = None
         if self.follows:
             self._begin_counting(count)
-        self.consecutive = None
+        self.complete = None
         alone = contiguity is not None and count >= 2 * contiguity.length and (narrowed if contiguity.keyed else large)
         if contiguity is not None and alone:
             begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
@@ -208,7 +212,8 @@ class BatchScan:
         self._ask_all(layout.NOT_MARKED if alone else self._marks)
         chosen = contiguity is not None and contiguity.keyed and alone
         through = self._through if narrowed else None
-        if through is not None and (carried is not None or not through.waits):
+        joined = self._joined(exported, batch, first, occupied) if through is not None else None
+        if joined is None and through is not None and (carried is not None or not through.waits):
             followed = follow_runs(self.room, through, exported, batch, occupied, ending=self.ending)
             chosen = followed and through.by_key is not None
             if 4 * control[layout.OVERLAP] > count >= self.rows_at_once:
@@ -219,11 +224,14 @@ class BatchScan:
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
-        if self.absences is not None:
+        if joined is not None:
+            for rows in joined:
+                self._scan(exported, batch, *rows)
+        elif self.absences is not None:
             self._scan(exported, batch, 0, self.absences.last + 1)
             self._scan(exported, batch, self.absences.behind, count)
         elif contiguity is not None and alone:
-            self.consecutive = matches_found(self.room, contiguity, count, first)
+            self.complete = matches_found(self.room, contiguity, count, first)
             # Matches that begin or end in another batch.
             others = contiguity.length - 1
             if not chosen:
@@ -240,6 +248,23 @@ class BatchScan:
         if self.tables.atoms.ordered:
             self.room.events = self.room.events._replace(ranks=self.tables.strings.ranks())
         return self.room.events, found
+
+    def _joined(
+        self, exported: ExportedBatch, batch: pa.RecordBatch, first: int, occupied: int
+    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
+        """Find the matches that are pairs of events; returns the rows that are left to the automaton, None: all."""
+        count, pairs = batch.num_rows, self._pairs
+        if pairs is None or count < limits.JOINED_ROWS or not self._joining.pays(count):
+            return None
+        begun = occupied & pairs.waiting != 0
+        found = join_events(self.room, pairs, exported, batch, begun=begun, first=first, ending=self.ending)
+        self._joining.count(rows=count)
+        if found is None:
+            self._joining.learn(count, count, count)
+            return None
+        matches, begin, end = found
+        self.complete = matches if matches.count else None
+        return (0, begin), (end, count)
 
     def read_one(self, exported: ExportedBatch, batch: pa.RecordBatch, position: int) -> EventArrays | None:
         """The event of a batch of one row at this position, if it is relevant, as `read` gives events.

@@ -35,6 +35,8 @@ _WORDS = {
     "places": layout.T_ENTRIES,
     "kept": layout.T_KEPT,
 }
+#: The whole dictionary gets codes if it has at most so many times as many texts as events need some at once.
+_WHOLE = 8
 #: The first numbers of entries and bytes, and the factor by which they grow.
 _ENTRIES, _BYTES, _LARGER = 256, 4096, 16
 
@@ -247,9 +249,14 @@ class TextEntries:
 
     def codes(self, entries: Ints) -> Ints:
         """The codes of entries among the strings of the recogniser; none is null."""
-        some = np.unique(entries)
-        texts = self._texts_of(some) if self._dictionary is None else self._dictionary.take(array_of_numbers(some - 1))
-        self._codes[some] = self._strings.codes_of(texts)
+        dictionary = self._dictionary
+        if dictionary is not None and len(dictionary) <= _WHOLE * len(entries) and not dictionary.null_count:
+            # Cheaper than to find out which are wanted, now and for the next events.
+            self._codes[1:] = self._strings.codes_of(dictionary)
+        else:
+            some = np.unique(entries)
+            texts = self._texts_of(some) if dictionary is None else dictionary.take(array_of_numbers(some - 1))
+            self._codes[some] = self._strings.codes_of(texts)
         return self._codes[entries]
 
     def _texts_of(self, entries: Ints | list[int]) -> pa.Array:

@@ -10,11 +10,11 @@ from cerflow.automata.optimise.detection import best_values, latest_starts
 from cerflow.automata.relevance import relevance_of_transducer
 from cerflow.base.schema import Schema
 from cerflow.engine import layout
-from cerflow.engine.events.signatures import Evaluation, columns_read
+from cerflow.engine.events.signatures import columns_read
 from cerflow.engine.pushdown.relevance import relevant_events
 from cerflow.engine.recognize import columns_needed as needed
-from cerflow.engine.recognize.planning import absent_so_far, detects_only
-from cerflow.engine.results.report import Report
+from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.planning import detects_only
 from cerflow.engine.scan.program import compiler, effects
 from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.slices.division import divided
@@ -33,7 +33,7 @@ def sections(
     select: Select,
     transducer: Transducer,
     compiled: Transducer | None,
-    tables: TransducerTables | None,
+    plan: Plan | None,
     schema: Schema | None,
 ) -> dict[str, Told]:
     """The facts by name, in the order of text; ``compiled`` is the automaton before it was determinised or reduced."""
@@ -47,7 +47,7 @@ def sections(
     return {
         "automaton": _automaton(transducer, compiled, detects_only(select)),
         "recognition": _recognition(select, transducer),
-        "evaluation": _evaluation(select, transducer, tables),
+        "evaluation": _evaluation(select, transducer, plan),
         # Events that can be left out before recognition, where positions in the whole stream are not asked for.
         "relevant_events": Told(relevant, "Events that matter", relevant_lines(relevant)),
         "threads": _threads(select, transducer, schema),
@@ -141,7 +141,7 @@ def _recognition(select: Select, transducer: Transducer) -> Told:
     return Told(facts, "Recognition", table(rows))
 
 
-def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables | None) -> Told:
+def _evaluation(select: Select, transducer: Transducer, plan: Plan | None) -> Told:
     """The conditions evaluated once per event, and those evaluated at run time; a schema also tells how."""
     registers = transducer.registers
     tests = dict.fromkeys(test for t in transducer.transitions for test in conjuncts(t.test))
@@ -153,8 +153,8 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
         "columns": None,
         "scan": None,
     }
-    if tables is not None:
-        facts |= _with_columns(select, tables)
+    if plan is not None:
+        facts |= _with_columns(plan)
     shown = [(e["test"], "" if e["per"] is None else f"once per {e['per']}") for e in facts["tests"]]
     lines = ["once per event, on columns", *(pairs(cut(shown, "tests")) or ["  nothing"])]
     if facts["expressions"]:
@@ -164,7 +164,7 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
         kinds = {None: "", "comparison": "a comparison", "program": "a small program"}
         lines.append("compared with registers at run time")
         lines += pairs(cut([(e["atom"], kinds[e["as"]]) for e in facts["atoms"]], "atoms"))
-    if tables is not None:
+    if plan is not None:
         columns, scan = facts["columns"], facts["scan"]
         computed = [f"{each['test']}  ({each['because']})" for each in scan["by_columns"]]
         lines += table(
@@ -179,15 +179,12 @@ def _evaluation(select: Select, transducer: Transducer, tables: TransducerTables
     return Told(facts, "Evaluation", lines)
 
 
-def _with_columns(select: Select, tables: TransducerTables) -> Facts:
+def _with_columns(plan: Plan) -> Facts:
     """The facts of evaluation that depend on a schema."""
+    tables, schema, program, results = plan.tables, plan.schema, plan.scan, plan.report.stored
     registers = tables.transducer.registers
-    evaluation = Evaluation.of(tables)
-    per = {k: f"distinct value of {name}" for name, numbers in evaluation.by_string.items() for k in numbers}
-    schema, read = tables.schema, columns_read(tables, select)
-    program = compiler.scan_program(tables, select.partition, None, evaluation, absent_so_far(select, schema, read))
-    recognition = read | {schema.type, schema.time}
-    results = Report(select, schema, positions=True, position=None).stored
+    per = {k: f"distinct value of {name}" for name, numbers in plan.evaluation.by_string.items() for k in numbers}
+    recognition = columns_read(tables, plan.select) | {schema.type, schema.time}
     tests = [
         {"test": d.show_condition(test, registers), "per": per.get(k, "event")}
         for k, test in enumerate(tables.tests)
@@ -254,6 +251,10 @@ def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[s
             lines.append(f"those that no partial match{keyed} can take")
         if flow.leads.valued:
             lines.append("those whose values no earlier or later event goes with")
+        if not isinstance(program.pairs, str):
+            lines.append(
+                "nearly all where few pairs have to be compared: matches are two events of a key, which are joined"
+            )
     if tables.ticking and not (isinstance(flow, Flow) and flow.waits):
         told = program.absence
         single = "matches are single events that nothing follows, found on whole columns"

@@ -14,10 +14,10 @@ from cerflow.automata.optimise.growth import kept_values
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError, dotted, one_of
 from cerflow.base.schema import Schema
+from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.planning import detects_only, fitted, limit_of, made_ready, transducer_of
 from cerflow.engine.results.report import kept_labels
 from cerflow.engine.slices.division import keys_kept
-from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import formula as f
 from cerflow.language.node import transform, walk
 from cerflow.language.printer import show
@@ -59,7 +59,7 @@ def explain_query(
         return formula_svg(written)
     compiled: Transducer | None = None
     transducer: Transducer | None = None
-    tables: TransducerTables | None = None
+    plan: Plan | None = None
     try:
         if refused is not None:
             raise refused
@@ -67,7 +67,7 @@ def explain_query(
         compiled = transducer_of(evaluated)
         transducer = made_ready(evaluated, compiled)
         if schema is not None:
-            tables = TransducerTables(transducer, schema, keys=select.partition)
+            plan = Plan(select, schema, transducer=transducer)
     except UnsupportedQueryError as error:
         refused = error
         error.with_source(text)
@@ -102,7 +102,7 @@ def explain_query(
         **dict.fromkeys(evaluation.SECTIONS, Told(None)),
     }
     if transducer is not None:
-        told |= evaluation.sections(select, transducer, compiled, tables, schema)
+        told |= evaluation.sections(select, transducer, compiled, plan, schema)
     if format == "json":
         return dotted(json.dumps({name: one.facts for name, one in told.items()}, indent=2, ensure_ascii=False))
     return dotted("\n".join(section(one.title, one.lines) for one in told.values() if one.lines).rstrip())

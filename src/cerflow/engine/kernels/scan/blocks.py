@@ -54,12 +54,14 @@ def compute_block(s, start, stop, count):
 def _read(s, column, distance, count, top):
     """Write the words of a column for each row, read from the event ``distance`` events before."""
     wide, at = s.wide, s.rows
-    keyed = s.before.shape[0] > 0
+    keyed, paired = s.before.shape[0] > 0, s.partners.shape[0] > 0
     for k in range(count):
-        at[k] = s.chosen[k] if keyed else max(s.chosen[k] - distance, 0)
+        at[k] = s.chosen[k] if keyed or paired else max(s.chosen[k] - distance, 0)
     for _ in range(distance if keyed else 0):
         for k in range(count):
             at[k] = max(s.before[at[k]], 0)
+    for k in range(count if paired and distance > 0 else 0):
+        at[k] = s.partners[k]
     data = v.words_at_once(s.columns, column)
     if data != 0:
         for k in range(count):

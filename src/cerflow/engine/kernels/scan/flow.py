@@ -50,15 +50,18 @@ def flow(address, batch, count, states, ends):
     control = s.control
     v.locate(s.columns, s.texts, batch)
     guards = v.start_of(s.guards)
+    marked = control[layout.LOOKED_AHEAD] == 1
     if control[layout.ROW] == count:
         for k in range(8):
             v.store_word(guards + count, k, np.int64(0))
         control[layout.PAUSE] = _REST
         begin_flow(s, count, ends, address)
         begin_list(s, np.int64(s.listed.shape[0]), count)
+        if marked:
+            control[layout.ROW] = 0
     # Where windows are long, keys may be ruled out first, and values tell more than whether a key has an event behind.
-    rows = _rows_in_window(s, count)
-    control[layout.SLOTS] = _slots_for(s, rows)
+    rows = rows_in_window(s, count)
+    control[layout.SLOTS] = slots_for(s, rows)
     filtered, valued = s.step_guards.shape[0] > 1 and rows >= control[layout.FILTERED], rows >= _LONG
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
@@ -72,17 +75,17 @@ def flow(address, batch, count, states, ends):
         if closing:
             _close_block(s, begin, end, guards, True, valued, False, address)
         control[layout.ROW] = begin
-    listed = False
+    listed, removed = False, np.int64(0)
     if filtered:
-        control[layout.SLOTS] = _slots_for(s, rows * v.rows_with(guards, count, 255) / count)
+        control[layout.SLOTS] = slots_for(s, rows * v.rows_with(guards, count, 255) / count)
         removed = filter_keys(s, count, states, ends, guards, address)
         listed = removed >= 0
         if not listed:
             begin_list(s, np.int64(s.listed.shape[0]), count)
         begin_flow(s, count, ends, address)
-        if control[layout.BACKWARDS] == 1:
-            _close_all(s, count, guards, True, valued, listed, address)
-        control[layout.RELEVANT] += max(removed, 0)
+    if (filtered or marked) and control[layout.BACKWARDS] == 1:
+        _close_all(s, count, guards, True, valued, listed, address)
+    control[layout.RELEVANT] += max(removed, 0)
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
@@ -186,8 +189,11 @@ def _follow_all(s, count, states, guards, new, listed, address):
 
 
 @part
-def _rows_in_window(s, count):
-    """How many of ``count`` rows a window has on average; all if it measures floats."""
+def rows_in_window(s, count):
+    """How many of ``count`` rows a window has on average; all if it measures floats.
+
+    ``s`` are the arrays of the scan.
+    """
     if s.reach[BOUND, layout.O_FORM] != layout.AS_BOUND:
         return np.float64(count)
     span = np.float64(window_value(s, MEASURE, count - 1)) - np.float64(window_value(s, MEASURE, 0)) + 1.0
@@ -195,8 +201,11 @@ def _rows_in_window(s, count):
 
 
 @part
-def _slots_for(s, rows):
-    """How many rows of `flows` to use for so many ``rows`` in a window: only their keys matter at a time."""
+def slots_for(s, rows):
+    """How many rows of `flows` to use for so many ``rows`` in a window: only their keys matter at a time.
+
+    ``s`` are the arrays of the scan.
+    """
     slots, wanted = s.flows.shape[0], max(_SPREAD * rows, np.float64(_LEAST))
     while slots > 1 and np.float64(slots >> 1) >= wanted:
         slots >>= 1

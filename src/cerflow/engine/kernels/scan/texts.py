@@ -121,15 +121,38 @@ def has_twice(letters, size, offsets, wide, count, slots):
         place = slot_for(_hash(letters + start, length, head), mask)
         while slots[place] >= 0:
             begin, other = _bounds(offsets, wide, np.int64(slots[place]))
-            same, at = other == length and _head(letters, size, begin, length) == head, np.int64(8)
-            while same and at < length:
-                same = _same_bytes(letters + start, letters + begin, min(at, length - 8))
-                at += 8
-            if same:
+            same = other == length and _head(letters, size, begin, length) == head
+            if same and _same_rest(letters + start, letters + begin, length):
                 return 1
             place = (place + 1) & mask
         slots[place] = k
     return 0
+
+
+@part
+def equal_texts(texts, t, row, other):
+    """Whether column ``t`` of ``texts`` has the same text in a ``row`` and an ``other`` one; -1 if one has none."""
+    one, two = _known(texts, t, row), _known(texts, t, other)
+    if one == 0 or two == 0:
+        return np.int64(-1)
+    if one > 0:
+        return np.int64(one == two)
+    letters, size, at = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], texts[t, layout.T_OFFSET]
+    start, begin = v.text_offset(texts, t, at + row), v.text_offset(texts, t, at + other)
+    length = v.text_offset(texts, t, at + row + 1) - start
+    if v.text_offset(texts, t, at + other + 1) - begin != length:
+        return np.int64(0)
+    same = _head(letters, size, start, length) == _head(letters, size, begin, length)
+    return np.int64(same and _same_rest(letters + start, letters + begin, length))
+
+
+@inlined
+def _same_rest(one, other, length):
+    """Whether two texts of a ``length`` have the same bytes behind the first eight."""
+    at = np.int64(8)
+    while at < length and _same_bytes(one, other, min(at, length - 8)):
+        at += 8
+    return at >= length
 
 
 @inlined

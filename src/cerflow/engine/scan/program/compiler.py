@@ -26,6 +26,7 @@ from cerflow.engine.scan.program.effects import counted_states, empties_states
 from cerflow.engine.scan.program.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.scan.program.flow import Flow, flow_of
 from cerflow.engine.scan.program.guards import Guards, relevant_guards
+from cerflow.engine.scan.program.pairs import Pairs, pairs_of
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import condition as c
@@ -84,6 +85,7 @@ class ScanProgram:
     guards: Guards | None
     contiguity: Contiguity | str
     flow: Flow | str
+    pairs: Pairs | str
     absence: Absence | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
@@ -143,6 +145,7 @@ class _ProgramCompiler:
         single = "single events wait" if isinstance(waits, Absence) else None
         counted = "matches are counted by the runs in each state" if self._counts(outputs, guards, lie) else None
         through = whole or single or counted or flow_of(self.tables, outputs, guards, self.to, measured)
+        joined = pairs_of(self.tables, outputs, guards, through, self.to)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,
@@ -159,6 +162,7 @@ class _ProgramCompiler:
             guards,
             lie,
             through,
+            joined,
             waits,
             self.to.code,
             self.to.constants,

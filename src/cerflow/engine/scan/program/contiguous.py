@@ -94,15 +94,9 @@ def contiguity(
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events, ``measured`` as for
     `cerflow.engine.scan.program.flow.flow_of`. The programs of conditions are added to the code of ``to``.
     """
-    arrays = tables.arrays
-    if tables.grouped or arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
-        return "runs are compared with each other"
-    if len(arrays.checked):
-        return "a window measures an attribute, which must not decrease"
-    if tables.ticking or tables.asks:
-        return "deadlines and predicates"
-    if tables.schema.forget is not None:
-        return "a pause between neighbours parts them"
+    reason = undecided(tables)
+    if reason is not None:
+        return reason
     levels = _steps(tables)
     keys = [row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]
     if isinstance(levels, str):
@@ -118,7 +112,7 @@ def contiguity(
     steps = [1 << level for level in levels]
     made = Links(tables, outputs, to)
     links, decided = made.rows(steps)
-    whole = _whole(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
+    whole = labels_of_steps(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
     if isinstance(whole, str):
         return whole
     window = tables.transducer.window
@@ -128,6 +122,17 @@ def contiguity(
             return "a window over times that are floats"
         links = sorted([*links, *made.within(bound, length - 1)], key=lambda link: link[0] != engine_layout.PROGRAM)
     return Contiguity(length, links, key, *whole, texts_of(keys, links))
+
+
+def undecided(tables: TransducerTables) -> str | None:
+    """Why columns do not decide which rows are matches; None if they may."""
+    if tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
+        return "runs are compared with each other"
+    if len(tables.arrays.checked):
+        return "a window measures an attribute, which must not decrease"
+    if tables.ticking or tables.asks:
+        return "deadlines and predicates"
+    return None if tables.schema.forget is None else "a pause between neighbours parts them"
 
 
 def key_column(keys: Sequence[Sequence[int]]) -> int | None:
@@ -159,10 +164,13 @@ def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list
     return rows
 
 
-def _whole(
+def labels_of_steps(
     tables: TransducerTables, steps: Sequence[int], length: int, relevant: Guards | None
 ) -> tuple[list[int], IntRows] | str:
-    """The guards and the label sets of each step, if these alone decide; or else what else has to be looked at."""
+    """The guards and the label sets of each step, if these alone decide; or else what else has to be looked at.
+
+    ``steps`` are those of moves, as bits.
+    """
     arrays = tables.arrays
     if relevant is None or not relevant.apart:
         return f"more than {layout.GUARDS} different conditions"
@@ -233,10 +241,21 @@ def _levels(tables: TransducerTables) -> dict[int, int] | None:
 
 
 class Links:
-    """The conditions of moves on events before."""
+    """The conditions of moves on events before.
 
-    def __init__(self, tables: TransducerTables, outputs: Sequence[Sequence[int]], to: ScannedColumns) -> None:
+    Of runs that wait they are not known, unless ``waiting`` says that events before are those of the run.
+    """
+
+    def __init__(
+        self,
+        tables: TransducerTables,
+        outputs: Sequence[Sequence[int]],
+        to: ScannedColumns,
+        *,
+        waiting: bool = False,
+    ) -> None:
         self._tables = tables
+        self._waiting = waiting
         self._to = to
         self._outputs = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
         self._origins = self._found()
@@ -276,7 +295,7 @@ class Links:
         levels = _levels(tables) or {}
         for state in sorted(range(len(origins)), key=lambda q: levels.get(q, 0)):
             entering = [move for move in tables.moves.rows if move.target == state]
-            if tables.moves.loops[state]:
+            if tables.moves.loops[state] and not self._waiting:
                 continue  # a run may wait here, for any number of events
             some = [self._after(move.number, origins[move.transition.source]) for move in entering]
             for slot, origin in some[0].items() if some else ():

@@ -1,0 +1,167 @@
+"""Matches of two events of a key, the first of which waits for the second, found in the rows of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.scan import leads
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
+from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
+from cerflow.engine.kernels.scan.keys import ANEW, enter_slot, is_entered, list_rows, shift_of_slots
+from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
+from cerflow.engine.kernels.scan.scan import collected, formed, value_of
+from cerflow.engine.kernels.scan.texts import equal_texts
+from cerflow.engine.layout import EQ, PROGRAM
+from cerflow.engine.scan import layout
+
+#: The automaton has to read all rows.
+NOT_FOUND = -1
+#: The automaton is faster if there are more pairs to look at: as many for each row with guards, and some more.
+_MOST, _SOME = 16, 1 << 12
+#: The bits of a row in `ScanArrays.listed`.
+_ROWS = (1 << 32) - 1
+
+
+@kernel
+def find_pairs(address, batch, count, opening, ending, carried, ends):
+    """Write the matches in a batch of ``count`` rows to ``pairs``: the last row ascending, then the first descending.
+
+    For the first row of a match one of the guards ``opening`` holds, for the last one of the guards ``ending``; both
+    agree on the outputs ``keyed``, fulfil the ``links``, and lie within the window that ``reach`` measures. Runs may be
+    ``carried`` from before the batch, and later events may end others unless the stream ``ends`` with it: the matches
+    are missing whose rows both lie before a first row or from a second one on.
+
+    Returns what stopped it, as ``scan`` does, to go on from `ROW`; how many matches are found, or `NOT_FOUND`; and
+    these two rows. All rows have ``guards`` afterwards.
+    """
+    s = v.scan_at(address)
+    control, zero = s.control, np.int64(0)
+    v.locate(s.columns, s.texts, batch)
+    guards = v.start_of(s.guards)
+    while control[layout.ROW] < count:
+        begin = control[layout.ROW]
+        size = min(count - begin, layout.BLOCK)
+        reason = mark_block(s, begin, size, guards + begin, zero, True, address)
+        if reason != layout.SCANNED:
+            return collected(s, reason, begin, count), zero, zero, zero
+        control[layout.ROW] = begin + size
+    for k in range(8):
+        v.store_word(guards + count, k, zero)
+    control[layout.LOOKED_AHEAD] = 1
+    first, stop, edge = zero, np.int64(count), window_value(s, BOUND, count - 1)
+    if carried != 0:
+        first = leads.first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
+    if ends == 0:
+        stop = leads.first_behind(s, MEASURE, count, edge)
+    found = np.int64(NOT_FOUND)
+    # No match may join what lies before with what lies behind.
+    apart = (
+        first == 0
+        or stop == count
+        or window_value(s, BOUND, min(stop, count - 1)) >= window_value(s, MEASURE, max(first - 1, 0))
+    )
+    if apart and 4 * (first + count - stop) <= count:
+        share = np.float64(v.rows_with(guards, count, np.int64(255))) / count
+        control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * share)
+        found = _pass(s, count, guards, opening, ending, first, stop, address)
+    return layout.SCANNED, found, first, stop
+
+
+@part
+def _pass(s, count, guards, opening, ending, first, stop, address):
+    """Write all matches; returns how many there are.
+
+    An event that opens matches becomes an entry of `listed`. The entries of a slot of `flows` are a chain, the latest
+    first; `slot_of` has the next entry of each.
+    """
+    found = relevant = opened = looked = np.int64(0)
+    for k in range(s.entered.shape[0]):
+        s.entered[k] = 0
+    width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
+    chosen, keys, measures = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.measures)
+    heads, listed, list_measures = v.start_of(s.flows), v.start_of(s.listed), v.start_of(s.list_measures)
+    following, pairs = v.start_of(s.slot_of), v.start_of(s.pairs)
+    for begin in range(0, count, layout.STRETCH):
+        some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, ANEW, address)
+        relevant += some
+        kept = found
+        for n in range(some):
+            row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
+            slot = max(key, np.int64(0)) >> shift
+            head, own, known = heads + 8 * width * slot, v.load_byte(guards, row), is_entered(s, slot)
+            entry = v.load_word(head, 0) if known and key >= 0 else np.int64(-1)
+            if own & ending != 0 and entry >= 0:
+                bound, outside = leads.bound_of(s, row, measure, times), row < first or row >= stop
+                before = np.int64(-1)
+                while entry >= 0 and v.load_word(list_measures, entry) > bound:
+                    looked += 1
+                    word = v.load_word(listed, entry)
+                    other = word & _ROWS
+                    if word >> 32 == key and not (outside and (other < first or other >= stop)):
+                        if found >= s.pairs.shape[0]:
+                            return np.int64(NOT_FOUND)
+                        v.store_int(pairs, 2 * found, other)
+                        v.store_int(pairs, 2 * found + 1, row)
+                        found += 1
+                    before, entry = entry, v.load_int(following, entry)
+                if entry >= 0:
+                    # Later events have no greater window either.
+                    if before < 0:
+                        v.store_word(head, 0, np.int64(-1))
+                    else:
+                        v.store_int(following, before, np.int64(-1))
+            if own & opening != 0 and key >= 0:
+                v.store_word(listed, opened, key << 32 | row)
+                v.store_word(list_measures, opened, measure)
+                v.store_int(following, opened, v.load_word(head, 0) if known else np.int64(-1))
+                v.store_word(head, 0, opened)
+                enter_slot(s, slot)
+                opened += 1
+        found = _related(s, kept, found, address)
+        if looked > _MOST * relevant + _SOME:
+            return np.int64(NOT_FOUND)
+    return found
+
+
+@part
+def _related(s, begin, end, address):
+    """Keep those of the pairs ``[begin, end)`` that have one key and fulfil the links; returns where they end."""
+    chosen, others, kept = s.chosen, s.partners, begin
+    for first in range(begin, end, layout.STRETCH):
+        some = np.int64(0)
+        for n in range(first, min(first + layout.STRETCH, end)):
+            others[some], chosen[some] = s.pairs[n, 0], s.pairs[n, 1]
+            some += _has_key_of(s, chosen[some], others[some], address)
+        for n in range(s.links.shape[0]):
+            operator, column, left = s.links[n, layout.L_OPERATOR], s.links[n, layout.L_READ], some
+            if operator == PROGRAM:
+                compute_block(s, column, s.links[n, layout.L_STOP], some)
+            some = np.int64(0)
+            for k in range(left):
+                row, other = chosen[k], others[k]
+                chosen[some], others[some] = row, other
+                if operator == PROGRAM:
+                    some += np.int64(s.wide[0, k] == 1)
+                else:
+                    some += np.int64(equal_texts(s.texts, column, row, other) == np.int64(operator == EQ))
+        for k in range(some):
+            s.pairs[kept + k, 0], s.pairs[kept + k, 1] = others[k], chosen[k]
+        kept += some
+    return kept
+
+
+@inlined
+def _has_key_of(s, row, other, address):
+    """Whether two rows have the same key of the partition, none of which is null; equal hashes do not show that."""
+    same = True
+    for k in range(s.keyed.shape[0]):
+        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
+        if s.keyed[k, layout.O_TO] == layout.TO_KEYS and same:
+            if form == layout.AS_TEXT:
+                same = equal_texts(s.texts, column, row, other) == 1
+            else:
+                one = formed(value_of(s, s.keyed[k], row, address), form, 0)
+                same = one == formed(value_of(s, s.keyed[k], other, address), form, 0)
+    return np.int64(same)

@@ -1,0 +1,81 @@
+"""Matches of two events that columns decide, with anything between them: a first event waits for a last one of its key.
+
+They are found like a join: what an event may end is looked up by key, as far back as the window goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cerflow.base.array_types import IntRows
+from cerflow.engine import layout as engine_layout
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.program.contiguous import Links, key_column, labels_of_steps, undecided
+from cerflow.engine.scan.program.emitting import ScannedColumns
+from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.guards import Guards
+from cerflow.engine.tables.transducer_tables import TransducerTables
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """How two events are a match: the first has one of the guards ``opening``, the last one of the guards ``ending``.
+
+    ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
+    ``waiting``, as bits.
+    """
+
+    opening: int
+    ending: int
+    links: Sequence[Sequence[int]]
+    labels: IntRows
+    waiting: int
+
+
+def pairs_of(
+    tables: TransducerTables,
+    outputs: Sequence[Sequence[int]],
+    relevant: Guards | None,
+    flow: Flow | str,
+    to: ScannedColumns,
+) -> Pairs | str:
+    """How matches are pairs of events, or why the automaton has to find them.
+
+    ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events, and ``flow`` is that
+    of the same tables. The programs of conditions are added to the code of ``to``.
+    """
+    moves, initial = tables.moves, tables.transducer.initial
+    if tables.limited:
+        return "LIMIT chooses among the matches of an event"
+    reason = undecided(tables)
+    if reason is not None:
+        return reason
+    if isinstance(flow, str):
+        return flow
+    if not flow.keyed or flow.by_key is not None or flow.first:
+        return "no key joins events, or others between them count"
+    if key_column([row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]) is None:
+        return "a key in one of several columns"
+    first = [move.transition.source in initial for move in moves.rows]
+    opening = [move for move, is_first in zip(moves.rows, first) if is_first]
+    ending = [move for move, is_first in zip(moves.rows, first) if not is_first]
+    waiting = {move.target for move in opening}
+    two = {move.transition.source for move in ending} == waiting and len(waiting) == 1
+    if not two or any(m.final for m in opening) or not all(m.final and m.target < 0 for m in ending):
+        return "not all matches have two events"
+    if any(frozenset() not in moves.loops[state] for state in initial | waiting):
+        return "events between the two count"
+    apart = any(column.window is not None for column in tables.columns) or len(tables.arrays.local) > 0
+    if apart or flow.window != tables.transducer.window:
+        return "a window that is not one of all matches"
+    steps = [1 if is_first else 2 for is_first in first]
+    links, decided = Links(tables, outputs, to, waiting=True).rows(steps)
+    whole = labels_of_steps(tables, steps, 2, relevant) if decided else "a condition that columns cannot decide"
+    if isinstance(whole, str):
+        return whole
+    (opens, closes), labels = whole
+    made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
+    if tables.detecting or not made.all():
+        return "an event that is not part of the result"
+    return Pairs(opens, closes, links, labels, sum(1 << state for state in waiting))

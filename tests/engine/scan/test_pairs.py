@@ -1,0 +1,159 @@
+"""Matches of two events of a key are found by joining them; the automaton reads only what crosses batches."""
+
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cerflow
+from cerflow.base import limits
+from cerflow.base.schema import Schema
+from support.runners import RUNNERS, bag, examples, in_random_pieces
+
+PATTERNS = ["A AS a ; B AS b", "A AS a ; A AS b", "EVENT AS a ; EVENT AS b", "(A OR C) AS a ; B AS b"]
+FILTERS = [
+    "a.x > 2",
+    "b.x > 3",
+    "a.v < b.v",
+    "a.v != b.v",
+    "b.w - a.w > 0.5",
+    "a.g = b.g",
+    "a.g != b.g",
+    "a.v + 1 < b.v * 2",
+]
+KEYS = {
+    "text": lambda n: pa.array([f"k{n}" if n else None], pa.string()),
+    "long text": lambda n: pa.array([f"the key of number {n}" if n else ""], pa.large_string()),
+    "integer": lambda n: pa.array([n or None], pa.int64()),
+    "float": lambda n: pa.array([[0.0, -0.0, float("nan"), None, 2.5][n % 5]], pa.float64()),
+}
+
+
+@st.composite
+def queries(draw):
+    clauses = draw(st.sampled_from([" PARTITION BY k", " PARTITION BY k, g", ""]))
+    filters = draw(st.lists(st.sampled_from(FILTERS), unique=True, max_size=3)) + ["a.k = b.k"] * (not clauses)
+    text = f"SELECT {draw(st.sampled_from(['*', '*', 'a, b', 'a', 'NONE', 'COUNT(*) AS many']))}"
+    text += f" WHERE ({draw(st.sampled_from(PATTERNS))})" + (f" FILTER {' AND '.join(filters)}" if filters else "")
+    text += clauses + draw(st.sampled_from(["", " WITHIN 3 [t]", " WITHIN 30 [t]", " WITHIN 2 SECONDS"]))
+    return cerflow.parse(text + draw(st.sampled_from(["", "", "", " LIMIT 2"])))
+
+
+@st.composite
+def streams(draw):
+    size, generator = draw(st.integers(1, 60)), random.Random(draw(st.integers(0, 10**6)))
+    numbers = draw(st.sampled_from([2, 5, 30]))
+    key = draw(st.sampled_from(list(KEYS.values())))
+    steps = draw(st.sampled_from([[0, 1], [1], [0, 0, 9], [1000]]))
+    times = [0]
+    for _ in range(size - 1):
+        times.append(times[-1] + generator.choice(steps))
+    other = pa.array([generator.choice(["p", "q", None]) for _ in range(size)])
+    columns = {
+        "type": pa.array([generator.choice("ABC") for _ in range(size)]),
+        "k": pa.concat_arrays([key(generator.randrange(numbers)) for _ in range(size)]),
+        "g": other.dictionary_encode() if draw(st.booleans()) else other,
+        "x": pa.array([generator.choice([1, 2, 3, 4, None]) for _ in range(size)]),
+        "v": pa.array([generator.choice([1, 2, 2**63 - 2, -(2**63) + 2, None]) for _ in range(size)], pa.int64()),
+        "w": pa.array([generator.choice([0.0, -0.0, 1.5, float("inf"), None]) for _ in range(size)], pa.float64()),
+        "t": pa.array(times, draw(st.sampled_from([pa.int64(), pa.timestamp("ms")]))),
+    }
+    if draw(st.booleans()) and pa.types.is_string(columns["k"].type):
+        columns["k"] = columns["k"].dictionary_encode()
+    return pa.table(columns)
+
+
+def by_event(matches):
+    """Matches in the order of their events; those of one event in any order."""
+    ends = [match["detected_at"] for match in matches]
+    assert ends == sorted(ends)
+    return sorted(map(repr, matches))
+
+
+@given(st.data())
+@examples(300)
+def test_joined_events_have_the_matches_of_the_semantics(data):
+    query, table = data.draw(queries()), data.draw(streams())
+    if "[t]" in str(query) and not pa.types.is_integer(table.schema.field("t").type):
+        query = cerflow.parse(str(query).replace(" [t]", " MILLISECONDS"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "NARROWED_ROWS", 1)
+        patch.setattr(limits, "JOINED_ROWS", 1 << 30)
+        plain = query.match(table, time="t").to_pylist()
+        patch.setattr(limits, "JOINED_ROWS", 1)
+        patch.setattr(limits, "FLOW_KEYS", data.draw(st.sampled_from([1, 2, 1 << 17])))
+        joined = query.match(table, time="t")
+        count, found = joined.count(), joined.to_pylist()
+        pieces = in_random_pieces(query, table, data, time="t")
+    assert count == len(plain)
+    assert by_event(found) == by_event(plain) == by_event(pieces)
+    if "LIMIT" not in str(query):
+        assert bag(plain) == bag(RUNNERS["semantics"](query, table, time="t"))
+
+
+def long_stream(rows, keys, seed=7):
+    """Rows whose types, keys and values are random; `rare` is true of one in fifty."""
+    generator = random.Random(seed)
+    columns = {
+        "type": [generator.choice("AB") for _ in range(rows)],
+        "k": [f"k{generator.randrange(keys)}" for _ in range(rows)],
+        "v": [generator.randrange(1000) for _ in range(rows)],
+        "rare": [generator.random() < 0.02 for _ in range(rows)],
+        "t": range(rows),
+    }
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("clauses", [" PARTITION BY k", " PARTITION BY k WITHIN 1500 [t]"])
+def test_no_event_comes_to_the_automaton_where_a_table_ends(rows_read, clauses, monkeypatch):
+    table = long_stream(20_000, 50)
+    query = cerflow.parse(
+        f"SELECT * WHERE (A AS a ; B AS b) FILTER a.rare = TRUE AND b.rare = TRUE AND b.v > a.v{clauses}"
+    )
+    matches = query.match(table, time="t")
+    found = matches.count()
+    assert rows_read == [0]
+    monkeypatch.setattr(limits, "JOINED_ROWS", 1 << 30)
+    assert by_event(matches.to_pylist()) == by_event(query.match(table, time="t").to_pylist())
+    assert found > 20
+
+
+def test_where_a_stream_goes_on_only_the_borders_of_a_batch_come_to_the_automaton(rows_read):
+    query = cerflow.parse("SELECT * WHERE (A AS a ; B AS b) FILTER a.v < b.v PARTITION BY k WITHIN 100 [t]")
+    table = long_stream(30_000, 200)
+    recognizer = query.recognizer(table.schema, time="t")
+    found = [match for begin in (0, 10_000, 20_000) for match in recognizer.push(table.slice(begin, 10_000))]
+    # Those whose windows go on behind a batch, and those that lie in the windows of events before it.
+    assert rows_read == [100, 200, 200]
+    assert by_event(found) == by_event(query.match(table, time="t").to_pylist())
+
+
+def test_where_too_many_pairs_have_to_be_compared_the_automaton_reads_all_events(rows_read):
+    table = long_stream(20_000, 2)
+    query = cerflow.parse("SELECT * WHERE A ; B PARTITION BY k WITHIN 10000 [t]")
+    assert query.match(table, time="t").count() > 10_000_000
+    assert rows_read[0] > 10_000
+
+
+@pytest.mark.parametrize(
+    ("query", "joined"),
+    [
+        ("SELECT * WHERE A ; B PARTITION BY k", True),
+        ("SELECT * WHERE (A AS a ; B AS b) FILTER a.k = b.k WITHIN 5 SECONDS", True),
+        ("SELECT * WHERE A ; B WITHIN 5 SECONDS", False),
+        ("SELECT * WHERE A ; B ; A PARTITION BY k", False),
+        ("SELECT * WHERE A ; B+ PARTITION BY k", False),
+        ("SELECT * WHERE A ; B PARTITION BY k WITHIN 5 EVENTS", False),
+        ("SELECT * WHERE A ; B PARTITION BY k LIMIT 1", False),
+        ("SELECT A WHERE A ; B PARTITION BY k", False),
+        ("SELECT NEXT * WHERE A ; B PARTITION BY k", False),
+        ("SELECT * WHERE (A ; B) WITHOUT C PARTITION BY k", False),
+        ("SELECT * WHERE A ; B PARTITION BY k CONSUME BY ANY", False),
+    ],
+)
+def test_explain_says_whether_events_are_joined(query, joined):
+    schema = Schema(pa.schema({"type": pa.string(), "k": pa.string(), "t": pa.timestamp("us")}), time="t")
+    told = cerflow.parse(query).explain("text", schema)
+    assert ("which are joined" in " ".join(told.split())) == joined
