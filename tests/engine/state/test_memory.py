@@ -142,7 +142,8 @@ def test_collections_whose_number_is_no_power_of_two(lacking):
     assert "collections" in lacking
 
 
-def test_nodes_are_collected_in_the_middle_of_a_batch(lacking):
+def test_nodes_are_collected_in_the_middle_of_a_batch(lacking, monkeypatch):
+    monkeypatch.setattr(limits, "JOINED_ROWS", 1 << 30)
     table = generated(60_000, v=3)
     query = cerflow.parse("SELECT * WHERE (A AS x ; B AS y) FILTER x.v = y.v WITHIN 8 EVENTS")
     matches = query.match(table)

@@ -75,8 +75,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     SAMPLE_KEPT,
     RESTS,  # where to go on (one more row than there are: it has not rested)
     PAUSE,  # the rows for which to rest next time
-) = range(45)
-CONTROLS = 45
+    OPENINGS,  # rows that open pairs
+) = range(46)
+CONTROLS = 46
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -269,6 +270,7 @@ class ScanArrays(NamedTuple):
     allowed: Ints  # (STRETCH,) by row: its steps, as bits
     rows: Ints  # (STRETCH,) of which events a column is read
     partners: Ints  # (STRETCH,) the other rows of pairs, where events are related in pairs; else nothing
+    opened: IntRows  # (room, 2): events that open pairs: the hash of the key, below it the one before; what is measured
     pairs: SmallRows  # (room, 2): the rows of matches of two events
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     guards: Bytes  # by row: the guards that may hold for it

@@ -16,7 +16,7 @@ from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
 from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.scan.program.pairs import Pairs
-from cerflow.engine.scan.room import ScanRoom
+from cerflow.engine.scan.room import ENTRIES, ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.
 _COPIED = 1 << 12
@@ -139,7 +139,10 @@ def follow_runs(
             return flow_by_key(room.shared.address, exported.address, count, by_key.key, by_key.counted, states, ending)
 
         return not room.unfound and room.with_keys(choose, by_key.key, by_key.texts, batch)
-    _room_for_flow(room, count, keyed=len(through.keyed) > 0)
+    _room_for_keys(room, count, keyed=len(through.keyed) > 0)
+    rows = 1 << (count - 1).bit_length()
+    if through.keyed and rows > len(room.arrays.listed):
+        room.use(listed=(rows,), list_measures=(rows,), list_begins=(rows // layout.STRETCH + 2,))
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
     control[layout.ROW], control[layout.FILTERED] = count, limits.FILTERED_ROWS
@@ -150,13 +153,12 @@ def follow_runs(
     return True
 
 
-def _room_for_flow(room: ScanRoom, count: int, *, keyed: bool) -> None:
+def _room_for_keys(room: ScanRoom, count: int, *, keyed: bool) -> None:
+    """Make room for what is kept by key for a batch of ``count`` rows."""
     rows = 1 << (count - 1).bit_length()
     keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if keyed else 1
     if keys != len(room.arrays.flows):
         room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
-    if keyed and rows > len(room.arrays.listed):
-        room.use(listed=(rows,), list_measures=(rows,), list_begins=(rows // layout.STRETCH + 2,))
 
 
 def join_events(
@@ -175,14 +177,19 @@ def join_events(
     those that the automaton finds in the rows before the first number and from the second one on.
     """
     control, count = room.control, batch.num_rows
-    room.room_for_rows(count, "guards", "useful", "slot_of")
-    _room_for_flow(room, count, keyed=True)
-    if count > len(room.arrays.pairs):
-        room.use(pairs=(1 << (count - 1).bit_length(), 2))
+    room.room_for_rows(count, "guards", "slot_of")
+    _room_for_keys(room, count, keyed=True)
+    if count > 2 * len(room.arrays.pairs):
+        room.use(pairs=(max(ENTRIES, count // 2), 2))
     control[layout.ROW] = 0
     call = room.shared.address, exported.address, count, pairs.opening, pairs.ending, begun, ending
     while (told := find_pairs(*call))[0] != layout.SCANNED:
-        room.resume(told[0], batch)
+        if told[0] != layout.NO_EVENTS:
+            room.resume(told[0], batch)
+        elif control[layout.OPENINGS] > len(room.arrays.opened):
+            room.use(opened=(1 << control[layout.OPENINGS].bit_length(), 2))
+        else:
+            room.use(pairs=(4 * len(room.arrays.pairs), 2))
     _, found, begin, end = map(int, told)
     if found < 0:
         return None

@@ -18,9 +18,11 @@ from cerflow.engine.scan import layout
 
 #: The automaton has to read all rows.
 NOT_FOUND = -1
+#: There is no room for all pairs.
+_FULL = -2
 #: The automaton is faster if there are more pairs to look at: as many for each row with guards, and some more.
 _MOST, _SOME = 16, 1 << 12
-#: The bits of a row in `ScanArrays.listed`.
+#: The bits of the next entry, plus one.
 _ROWS = (1 << 32) - 1
 
 
@@ -34,7 +36,8 @@ def find_pairs(address, batch, count, opening, ending, carried, ends):
     are missing whose rows both lie before a first row or from a second one on.
 
     Returns what stopped it, as ``scan`` does, to go on from `ROW`; how many matches are found, or `NOT_FOUND`; and
-    these two rows. All rows have ``guards`` afterwards.
+    these two rows. All rows have ``guards`` afterwards. Without room for that many `OPENINGS` and for more pairs it
+    stops with `NO_EVENTS`.
     """
     s = v.scan_at(address)
     control, zero = s.control, np.int64(0)
@@ -56,6 +59,7 @@ def find_pairs(address, batch, count, opening, ending, carried, ends):
     if ends == 0:
         stop = leads.first_behind(s, MEASURE, count, edge)
     found = np.int64(NOT_FOUND)
+    control[layout.OPENINGS] = v.rows_with(guards, count, np.int64(opening))
     # No match may join what lies before with what lies behind.
     apart = (
         first == 0
@@ -63,30 +67,36 @@ def find_pairs(address, batch, count, opening, ending, carried, ends):
         or window_value(s, BOUND, min(stop, count - 1)) >= window_value(s, MEASURE, max(first - 1, 0))
     )
     if apart and 4 * (first + count - stop) <= count:
+        if control[layout.OPENINGS] > s.opened.shape[0]:
+            return layout.NO_EVENTS, found, first, stop
         share = np.float64(v.rows_with(guards, count, np.int64(255))) / count
         control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * share)
         found = _pass(s, count, guards, opening, ending, first, stop, address)
-    return layout.SCANNED, found, first, stop
+    return layout.NO_EVENTS if found == _FULL else layout.SCANNED, found, first, stop
 
 
 @part
 def _pass(s, count, guards, opening, ending, first, stop, address):
-    """Write all matches; returns how many there are.
+    """Write all matches; returns how many there are, or why they are not known.
 
-    An event that opens matches becomes an entry of `listed`. The entries of a slot of `flows` are a chain, the latest
-    first; `slot_of` has the next entry of each.
+    An event that opens matches becomes an entry of `opened`, with its row in `slot_of`. The entries of a slot of
+    `flows` are a chain, the latest first.
     """
     found = relevant = opened = looked = np.int64(0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
     chosen, keys, measures = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.measures)
-    heads, listed, list_measures = v.start_of(s.flows), v.start_of(s.listed), v.start_of(s.list_measures)
-    following, pairs = v.start_of(s.slot_of), v.start_of(s.pairs)
+    heads, entries = v.start_of(s.flows), v.start_of(s.opened)
+    rows, pairs = v.start_of(s.slot_of), v.start_of(s.pairs)
     for begin in range(0, count, layout.STRETCH):
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, ANEW, address)
         relevant += some
         kept = found
+        for n in range(some):
+            if v.load_word(keys, n) >= 0:
+                entry = v.load_word(heads, width * (v.load_word(keys, n) >> shift))
+                v.fetch(entries + 16 * (entry & _ROWS))
         for n in range(some):
             row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
             slot = max(key, np.int64(0)) >> shift
@@ -95,27 +105,29 @@ def _pass(s, count, guards, opening, ending, first, stop, address):
             if own & ending != 0 and entry >= 0:
                 bound, outside = leads.bound_of(s, row, measure, times), row < first or row >= stop
                 before = np.int64(-1)
-                while entry >= 0 and v.load_word(list_measures, entry) > bound:
+                while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
                     looked += 1
-                    word = v.load_word(listed, entry)
-                    other = word & _ROWS
-                    if word >> 32 == key and not (outside and (other < first or other >= stop)):
-                        if found >= s.pairs.shape[0]:
-                            return np.int64(NOT_FOUND)
-                        v.store_int(pairs, 2 * found, other)
-                        v.store_int(pairs, 2 * found + 1, row)
-                        found += 1
-                    before, entry = entry, v.load_int(following, entry)
+                    word = v.load_word(entries, 2 * entry)
+                    if word >> 32 == key:
+                        other = v.load_int(rows, entry)
+                        if not (outside and (other < first or other >= stop)):
+                            if found >= s.pairs.shape[0]:
+                                return np.int64(_FULL)
+                            v.store_int(pairs, 2 * found, other)
+                            v.store_int(pairs, 2 * found + 1, row)
+                            found += 1
+                    before, entry = entry, (word & _ROWS) - 1
                 if entry >= 0:
                     # Later events have no greater window either.
                     if before < 0:
                         v.store_word(head, 0, np.int64(-1))
                     else:
-                        v.store_int(following, before, np.int64(-1))
+                        v.store_word(entries, 2 * before, v.load_word(entries, 2 * before) >> 32 << 32)
             if own & opening != 0 and key >= 0:
-                v.store_word(listed, opened, key << 32 | row)
-                v.store_word(list_measures, opened, measure)
-                v.store_int(following, opened, v.load_word(head, 0) if known else np.int64(-1))
+                next_entry = v.load_word(head, 0) if known else np.int64(-1)
+                v.store_word(entries, 2 * opened, key << 32 | (next_entry + 1))
+                v.store_word(entries, 2 * opened + 1, measure)
+                v.store_int(rows, opened, row)
                 v.store_word(head, 0, opened)
                 enter_slot(s, slot)
                 opened += 1
