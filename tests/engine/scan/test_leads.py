@@ -126,7 +126,7 @@ def test_events_of_runs_that_no_deadline_completes_do_not_come_to_the_automaton(
     assert rows_read[0] < 2 * found + 20
 
 
-def test_events_beyond_what_earlier_and_later_ones_have_do_not_come_to_the_automaton(rows_read):
+def test_events_beyond_what_earlier_and_later_ones_have_do_not_come_to_the_automaton(by_automaton, rows_read):
     generator = random.Random(7)
     size = 20_000
     columns = {"type": ["AB"[k % 2] for k in range(size)], "v": [generator.gauss(0, 1) for _ in range(size)]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from cerflow.engine.scan.program.guards import ALL, Guards, joined_bits
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import CountWindow, Window
 from cerflow.logic.conditions.guards import TypeTest
 
@@ -188,7 +190,7 @@ def labels_of_steps(
         label = np.zeros(len(own), np.int64) if tables.detecting else made[:, engine_layout.T_LABEL]
         if len(set(made[:, engine_layout.T_SOURCE].tolist())) != 1:
             return "what comes next depends on the events before"
-        if len({*label.tolist()}) > 1 and not (label.all() and _have_types(tables, own)):
+        if len({*label.tolist()}) > 1 and not (label.all() and _exclude_each_other(tables, own)):
             return "events whose labels depend on their values"
         guards.append(relevant.needing(move.needs for move in own))
         for move, number in zip(own, label.tolist()):
@@ -199,10 +201,16 @@ def labels_of_steps(
     return guards, labels if (labels != labels[:, :1]).any() else labels[:, :1]
 
 
-def _have_types(tables: TransducerTables, moves: Sequence[Move]) -> bool:
-    """Whether each of some moves needs an event of another type, so that no event makes two of them."""
-    tests = [{test.type for n in move.needs if isinstance(test := tables.tests[n], TypeTest)} for move in moves]
-    return all(tests) and sum(map(len, tests)) == len(set().union(*tests))
+def _exclude_each_other(tables: TransducerTables, moves: Sequence[Move]) -> bool:
+    """Whether no event makes two of some moves: one needs another type, or what the other needs not to hold."""
+    needed = [[tables.tests[n] for n in move.needs] for move in moves]
+    return all(any(_excludes(*tests) for tests in product(*two)) for two in combinations(needed, 2))
+
+
+def _excludes(one: Condition, other: Condition) -> bool:
+    if isinstance(one, TypeTest) and isinstance(other, TypeTest):
+        return one.type != other.type
+    return one == Not(other) or other == Not(one)
 
 
 def _steps(tables: TransducerTables) -> list[int] | str:
