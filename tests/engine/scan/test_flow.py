@@ -205,7 +205,7 @@ def test_events_without_the_next_step_behind_them_do_not_come_to_the_automaton(r
 
 
 @pytest.mark.parametrize("rows", [5_000, 500])
-def test_where_most_events_are_needed_all_are_read(rows_read, rows):
+def test_where_most_events_are_needed_all_are_read(by_automaton, rows_read, rows):
     table = pa.table({"type": ["A", "Z"] * rows, "t": range(2 * rows)})
     assert cerflow.parse("SELECT * WHERE A ; Z WITHIN 2 [t]").match(table, time="t").count() == rows
     assert rows_read == [2 * rows]
@@ -222,7 +222,7 @@ def test_long_patterns_have_a_way_of_their_own_for_the_last_event(rows_read):
     assert rows_read == [0, 100]
 
 
-def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(rows_read):
+def test_where_most_events_may_be_last_a_window_is_not_looked_at_again(by_automaton, rows_read):
     query = cerflow.parse("SELECT * WHERE A ; Z WITHIN 10 [t]")
     recognizer = query.recognizer(pa.schema({"type": pa.string(), "t": pa.int64()}), time="t")
     often, seldom = ["A", "Z"] * 500, ["A"] * 999 + ["Z"]

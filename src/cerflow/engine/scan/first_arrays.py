@@ -55,7 +55,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     spans = [row[2:] for row in program.tests.values() if row[layout.K_KIND] == layout.RUN]
     spans += [link[layout.L_READ : layout.L_STOP + 1] for link in links if link[layout.L_OPERATOR] == PROGRAM]
     depth = max((_depth(program.code[start:stop]) for start, stop in spans), default=0)
-    asks = by_key is not None or (contiguity is not None and contiguity.related)
+    asks = by_key is not None or pairs is not None or (contiguity is not None and contiguity.related)
     block = layout.STRETCH if depth or asks else 0
     return no_arrays()._replace(
         **({} if flow is None else flow.leads.arrays),

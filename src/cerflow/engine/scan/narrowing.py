@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.engine.kernels.table import find_pairs, find_rows, flow, flow_by_key
+from cerflow.engine.layout import EVERYTHING
 from cerflow.engine.matches.graph import CountedMatches, consecutive_events, events_in_turn
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
@@ -170,20 +171,22 @@ def join_events(
     begun: bool,
     first: int,
     ending: bool,
+    most: int,
 ) -> tuple[CountedMatches, int, int] | None:
-    """The matches of two events of a batch from position ``first`` on, if few events have to be looked at.
+    """The matches of two events of a batch from position ``first`` on.
 
-    Matches may have ``begun`` before it, and none is open behind it if it is ``ending``. Beside these matches there are
-    those that the automaton finds in the rows before the first number and from the second one on.
+    None if there are more than ``most`` pairs to look at for each event that matters. Matches may have ``begun`` before
+    it, and none is open behind it if it is ``ending``. Beside these matches there are those that the automaton finds in
+    the rows before the first number and from the second one on.
     """
     control, count = room.control, batch.num_rows
     room.room_for_rows(count, "guards", "slot_of")
-    _room_for_keys(room, count, keyed=True)
+    _room_for_keys(room, count, keyed=pairs.keyed)
     if count > 2 * len(room.arrays.pairs):
         room.use(pairs=(max(ENTRIES, count // 2), 2))
-    control[layout.ROW] = 0
-    call = room.shared.address, exported.address, count, pairs.opening, pairs.ending, begun, ending
-    while (told := find_pairs(*call))[0] != layout.SCANNED:
+    control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
+    asked = pairs.opening, pairs.ending, begun, ending, pairs.choice, most
+    while (told := find_pairs(room.shared.address, exported.address, count, *asked))[0] != layout.SCANNED:
         if told[0] != layout.NO_EVENTS:
             room.resume(told[0], batch)
         elif control[layout.OPENINGS] > len(room.arrays.opened):
@@ -194,7 +197,8 @@ def join_events(
     if found < 0:
         return None
     rows, guards, labels = room.arrays.pairs[:found].astype(np.int64).T, room.arrays.guards, pairs.labels
-    told = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(labels, rows)]
+    labelled = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(labels, rows)]
     guards[begin:end] = 0
     control[layout.MARKS] = layout.MARKED
-    return CountedMatches(found, partial(events_in_turn, [*(rows + first)], told), single=False), begin, end
+    make = partial(events_in_turn, [*(rows + first)], labelled)
+    return CountedMatches(found, make, single=pairs.choice != EVERYTHING), begin, end

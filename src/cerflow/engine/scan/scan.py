@@ -50,6 +50,10 @@ _CHANGED = (
     *("wide", "edges", "limits", "values", "partners", "opened", "pairs"),
 )
 
+#: Pairs are joined if at most so many have to be looked at for each event; more of them if conditions are left to ask
+#: once all others have ruled out what they can, as the automaton would look at as many runs.
+_FEW_PAIRS, _MANY_PAIRS = 16, 256
+
 
 class BatchScan:
     """Reads batches for one recogniser, by a program for its tables.
@@ -200,6 +204,7 @@ class BatchScan:
             self._narrowing.try_out(self.room, self._through, batch)
         large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
         self._narrowing.count(rows=count)
+        self._joining.count(rows=count)
         control[layout.OCCUPIED] = occupied
         self.counted = None
         if self.follows:
@@ -212,7 +217,7 @@ class BatchScan:
         self._ask_all(layout.NOT_MARKED if alone else self._marks)
         chosen = contiguity is not None and contiguity.keyed and alone
         through = self._through if narrowed else None
-        joined = self._joined(exported, batch, first, occupied) if through is not None else None
+        joined = self._joined(exported, batch, first, occupied, _FEW_PAIRS) if through is not None else None
         if joined is None and through is not None and (carried is not None or not through.waits):
             followed = follow_runs(self.room, through, exported, batch, occupied, ending=self.ending)
             chosen = followed and through.by_key is not None
@@ -221,6 +226,8 @@ class BatchScan:
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._narrowing.looked_ahead(count, through, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
+            if self._pairs is not None and self._pairs.links:
+                joined = self._joined(exported, batch, first, occupied, _MANY_PAIRS)
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
@@ -250,17 +257,20 @@ class BatchScan:
         return self.room.events, found
 
     def _joined(
-        self, exported: ExportedBatch, batch: pa.RecordBatch, first: int, occupied: int
+        self, exported: ExportedBatch, batch: pa.RecordBatch, first: int, occupied: int, most: int
     ) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """Find the matches that are pairs of events; returns the rows that are left to the automaton, None: all."""
+        """Find the matches that are pairs of events; returns the rows that are left to the automaton, None: all.
+
+        It is also None where more than ``most`` pairs had to be looked at for each event that matters.
+        """
         count, pairs = batch.num_rows, self._pairs
         if pairs is None or count < limits.JOINED_ROWS or not self._joining.pays(count):
             return None
         begun = occupied & pairs.waiting != 0
-        found = join_events(self.room, pairs, exported, batch, begun=begun, first=first, ending=self.ending)
-        self._joining.count(rows=count)
+        found = join_events(self.room, pairs, exported, batch, begun=begun, first=first, ending=self.ending, most=most)
         if found is None:
-            self._joining.learn(count, count, count)
+            if most == _MANY_PAIRS or not pairs.links:
+                self._joining.learn(count, count, count)
             return None
         matches, begin, end = found
         self.complete = matches if matches.count else None

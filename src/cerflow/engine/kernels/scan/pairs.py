@@ -1,4 +1,4 @@
-"""Matches of two events of a key, the first of which waits for the second, found in the rows of a batch."""
+"""Matches of two events, the first of which waits for the second, found in the rows of a batch."""
 
 from __future__ import annotations
 
@@ -13,31 +13,34 @@ from cerflow.engine.kernels.scan.keys import ANEW, enter_slot, is_entered, list_
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
 from cerflow.engine.kernels.scan.scan import collected, formed, value_of
 from cerflow.engine.kernels.scan.texts import equal_texts
-from cerflow.engine.layout import EQ, PROGRAM
+from cerflow.engine.layout import EARLIEST, EQ, EVERYTHING, LATEST, PROGRAM
 from cerflow.engine.scan import layout
 
 #: The automaton has to read all rows.
 NOT_FOUND = -1
 #: There is no room for all pairs.
 _FULL = -2
-#: The automaton is faster if there are more pairs to look at: as many for each row with guards, and some more.
-_MOST, _SOME = 16, 1 << 12
+#: The automaton has to read all rows if there are more pairs to look at than some for each row with guards, and these.
+_SOME = 1 << 12
+#: Pairs that are related together, at least.
+_TOGETHER = 1 << 13
 #: The bits of the next entry, plus one.
 _ROWS = (1 << 32) - 1
 
 
 @kernel
-def find_pairs(address, batch, count, opening, ending, carried, ends):
+def find_pairs(address, batch, count, opening, ending, carried, ends, choice, most):
     """Write the matches in a batch of ``count`` rows to ``pairs``: the last row ascending, then the first descending.
 
     For the first row of a match one of the guards ``opening`` holds, for the last one of the guards ``ending``; both
-    agree on the outputs ``keyed``, fulfil the ``links``, and lie within the window that ``reach`` measures. Runs may be
+    agree on the outputs ``keyed``, fulfil the ``links``, and lie within the window that ``reach`` measures. Of the
+    matches of a last row there may be a ``choice``: `EARLIEST` and `LATEST` say which first row they have. Runs may be
     ``carried`` from before the batch, and later events may end others unless the stream ``ends`` with it: the matches
     are missing whose rows both lie before a first row or from a second one on.
 
-    Returns what stopped it, as ``scan`` does, to go on from `ROW`; how many matches are found, or `NOT_FOUND`; and
-    these two rows. All rows have ``guards`` afterwards. Without room for that many `OPENINGS` and for more pairs it
-    stops with `NO_EVENTS`.
+    Returns what stopped it, as ``scan`` does, to go on from `ROW`, from which on rows have no ``guards`` yet; how many
+    matches are found, or `NOT_FOUND` if more than ``most`` pairs have to be looked at for each row with guards; and
+    these two rows. Without room for that many `OPENINGS` and for more pairs it stops with `NO_EVENTS`.
     """
     s = v.scan_at(address)
     control, zero = s.control, np.int64(0)
@@ -61,39 +64,42 @@ def find_pairs(address, batch, count, opening, ending, carried, ends):
     found = np.int64(NOT_FOUND)
     control[layout.OPENINGS] = v.rows_with(guards, count, np.int64(opening))
     # No match may join what lies before with what lies behind.
+    whole = first == 0 and stop == count
     apart = (
         first == 0
         or stop == count
         or window_value(s, BOUND, min(stop, count - 1)) >= window_value(s, MEASURE, max(first - 1, 0))
     )
-    if apart and 4 * (first + count - stop) <= count:
+    if whole or (choice == EVERYTHING and apart and 4 * (first + count - stop) <= count):
         if control[layout.OPENINGS] > s.opened.shape[0]:
             return layout.NO_EVENTS, found, first, stop
         share = np.float64(v.rows_with(guards, count, np.int64(255))) / count
         control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * share)
-        found = _pass(s, count, guards, opening, ending, first, stop, address)
+        found = _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
     return layout.NO_EVENTS if found == _FULL else layout.SCANNED, found, first, stop
 
 
 @part
-def _pass(s, count, guards, opening, ending, first, stop, address):
+def _pass(s, count, guards, opening, ending, first, stop, choice, most, address):
     """Write all matches; returns how many there are, or why they are not known.
 
     An event that opens matches becomes an entry of `opened`, with its row in `slot_of`. The entries of a slot of
     `flows` are a chain, the latest first.
     """
-    found = relevant = opened = looked = np.int64(0)
+    found = related = relevant = opened = looked = np.int64(0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
-    chosen, keys, measures = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.measures)
+    chosen, keys, measures = v.start_of(s.numbers), v.start_of(s.at), v.start_of(s.measures)
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, pairs = v.start_of(s.slot_of), v.start_of(s.pairs)
+    # The latest entry of a key is the only one that counts.
+    latest = choice == LATEST and s.links.shape[0] == 0
     for begin in range(0, count, layout.STRETCH):
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, ANEW, address)
         relevant += some
-        kept = found
         for n in range(some):
+            v.store_word(chosen, n, s.chosen[n])
             if v.load_word(keys, n) >= 0:
                 entry = v.load_word(heads, width * (v.load_word(keys, n) >> shift))
                 v.fetch(entries + 16 * (entry & _ROWS))
@@ -108,21 +114,27 @@ def _pass(s, count, guards, opening, ending, first, stop, address):
                 while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
                     looked += 1
                     word = v.load_word(entries, 2 * entry)
-                    if word >> 32 == key:
-                        other = v.load_int(rows, entry)
-                        if not (outside and (other < first or other >= stop)):
-                            if found >= s.pairs.shape[0]:
-                                return np.int64(_FULL)
-                            v.store_int(pairs, 2 * found, other)
-                            v.store_int(pairs, 2 * found + 1, row)
-                            found += 1
                     before, entry = entry, (word & _ROWS) - 1
-                if entry >= 0:
+                    if word >> 32 != key:
+                        continue
+                    other = v.load_int(rows, before)
+                    if outside and (other < first or other >= stop):
+                        continue
+                    if found >= s.pairs.shape[0]:
+                        return np.int64(_FULL)
+                    v.store_int(pairs, 2 * found, other)
+                    v.store_int(pairs, 2 * found + 1, row)
+                    found += 1
+                    if latest and _has_key_of(s, row, other, address):
+                        break
+                if entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
                     # Later events have no greater window either.
                     if before < 0:
                         v.store_word(head, 0, np.int64(-1))
                     else:
                         v.store_word(entries, 2 * before, v.load_word(entries, 2 * before) >> 32 << 32)
+                if found - related >= _TOGETHER:
+                    found = related = _related(s, related, found, choice, address)
             if own & opening != 0 and key >= 0:
                 next_entry = v.load_word(head, 0) if known else np.int64(-1)
                 v.store_word(entries, 2 * opened, key << 32 | (next_entry + 1))
@@ -131,21 +143,20 @@ def _pass(s, count, guards, opening, ending, first, stop, address):
                 v.store_word(head, 0, opened)
                 enter_slot(s, slot)
                 opened += 1
-        found = _related(s, kept, found, address)
-        if looked > _MOST * relevant + _SOME:
+        if looked > most * relevant + _SOME:
             return np.int64(NOT_FOUND)
-    return found
+    return _related(s, related, found, choice, address)
 
 
 @part
-def _related(s, begin, end, address):
-    """Keep those of the pairs ``[begin, end)`` that have one key and fulfil the links; returns where they end."""
+def _related(s, begin, end, choice, address):
+    """Keep those of the pairs ``[begin, end)`` that are matches, by ``choice``; returns where they end."""
     chosen, others, kept = s.chosen, s.partners, begin
     for first in range(begin, end, layout.STRETCH):
         some = np.int64(0)
         for n in range(first, min(first + layout.STRETCH, end)):
             others[some], chosen[some] = s.pairs[n, 0], s.pairs[n, 1]
-            some += _has_key_of(s, chosen[some], others[some], address)
+            some += np.int64(_has_key_of(s, chosen[some], others[some], address))
         for n in range(s.links.shape[0]):
             operator, column, left = s.links[n, layout.L_OPERATOR], s.links[n, layout.L_READ], some
             if operator == PROGRAM:
@@ -159,8 +170,12 @@ def _related(s, begin, end, address):
                 else:
                     some += np.int64(equal_texts(s.texts, column, row, other) == np.int64(operator == EQ))
         for k in range(some):
-            s.pairs[kept + k, 0], s.pairs[kept + k, 1] = others[k], chosen[k]
-        kept += some
+            again = choice != EVERYTHING and kept > 0 and s.pairs[kept - 1, 1] == chosen[k]
+            if not again:
+                s.pairs[kept, 0], s.pairs[kept, 1] = others[k], chosen[k]
+                kept += 1
+            elif choice == EARLIEST:
+                s.pairs[kept - 1, 0] = others[k]
     return kept
 
 
@@ -176,4 +191,4 @@ def _has_key_of(s, row, other, address):
             else:
                 one = formed(value_of(s, s.keyed[k], row, address), form, 0)
                 same = one == formed(value_of(s, s.keyed[k], other, address), form, 0)
-    return np.int64(same)
+    return same

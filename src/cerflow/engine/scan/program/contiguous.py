@@ -126,9 +126,9 @@ def contiguity(
     return Contiguity(length, links, key, *whole, texts_of(keys, links))
 
 
-def undecided(tables: TransducerTables) -> str | None:
-    """Why columns do not decide which rows are matches; None if they may."""
-    if tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] != engine_layout.EVERYTHING:
+def undecided(tables: TransducerTables, choice: int = engine_layout.EVERYTHING) -> str | None:
+    """Why columns do not decide which rows are matches; None if they may, but for a ``choice`` among those."""
+    if tables.grouped or tables.arrays.options[engine_layout.O_STRATEGY] not in (engine_layout.EVERYTHING, choice):
         return "runs are compared with each other"
     if len(tables.arrays.checked):
         return "a window measures an attribute, which must not decrease"
@@ -167,18 +167,22 @@ def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list
 
 
 def labels_of_steps(
-    tables: TransducerTables, steps: Sequence[int], length: int, relevant: Guards | None
+    tables: TransducerTables,
+    steps: Sequence[int],
+    length: int,
+    relevant: Guards | None,
+    choice: int = engine_layout.EVERYTHING,
 ) -> tuple[list[int], IntRows] | str:
     """The guards and the label sets of each step, if these alone decide; or else what else has to be looked at.
 
-    ``steps`` are those of moves, as bits.
+    ``steps`` are those of moves, as bits; of the matches there may be a ``choice``.
     """
     arrays = tables.arrays
     if relevant is None or not relevant.apart:
         return f"more than {layout.GUARDS} different conditions"
     if arrays.options[engine_layout.O_CONSUME]:
         return "consumption"
-    if tables.pick != engine_layout.EVERYTHING:
+    if tables.pick not in (engine_layout.EVERYTHING, choice):
         return "a strategy"
     window = tables.transducer.window
     if isinstance(window, CountWindow) and window.events < length:

@@ -1,6 +1,6 @@
-"""Matches of two events that columns decide, with anything between them: a first event waits for a last one of its key.
+"""Matches of two events that columns decide, with anything between them: a first event waits for a last one.
 
-They are found like a join: what an event may end is looked up by key, as far back as the window goes.
+They are found like a join: what an event may end is looked up, by key if there is one, as far back as the window goes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Pairs:
     """How two events are a match: the first has one of the guards ``opening``, the last one of the guards ``ending``.
 
     ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
-    ``waiting``, as bits.
+    ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`).
     """
 
     opening: int
@@ -31,6 +31,8 @@ class Pairs:
     links: Sequence[Sequence[int]]
     labels: IntRows
     waiting: int
+    choice: int
+    keyed: bool
 
 
 def pairs_of(
@@ -48,13 +50,16 @@ def pairs_of(
     moves, initial = tables.moves, tables.transducer.initial
     if tables.limited:
         return "LIMIT chooses among the matches of an event"
-    reason = undecided(tables)
+    choice = max(tables.pick, int(tables.arrays.options[engine_layout.O_STRATEGY]))
+    reason = undecided(tables, choice)
     if reason is not None:
         return reason
+    if choice == engine_layout.LARGEST or tables.by:
+        return "a strategy that compares labels, or keeps several matches"
     if isinstance(flow, str):
         return flow
-    if not flow.keyed or flow.by_key is not None or flow.first:
-        return "no key joins events, or others between them count"
+    if flow.by_key is not None or flow.first:
+        return "other events between the two count"
     if key_column([row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]) is None:
         return "a key in one of several columns"
     first = [move.transition.source in initial for move in moves.rows]
@@ -71,11 +76,11 @@ def pairs_of(
         return "a window that is not one of all matches"
     steps = [1 if is_first else 2 for is_first in first]
     links, decided = Links(tables, outputs, to, waiting=True).rows(steps)
-    whole = labels_of_steps(tables, steps, 2, relevant) if decided else "a condition that columns cannot decide"
+    whole = labels_of_steps(tables, steps, 2, relevant, choice) if decided else "a condition that columns cannot decide"
     if isinstance(whole, str):
         return whole
     (opens, closes), labels = whole
     made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
     if tables.detecting or not made.all():
         return "an event that is not part of the result"
-    return Pairs(opens, closes, links, labels, sum(1 << state for state in waiting))
+    return Pairs(opens, closes, links, labels, sum(1 << state for state in waiting), choice, len(flow.keyed) > 0)
