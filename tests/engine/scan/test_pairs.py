@@ -35,7 +35,7 @@ KEYS = {
 def queries(draw):
     clauses = draw(st.sampled_from([" PARTITION BY k", " PARTITION BY k, g", ""]))
     filters = draw(st.lists(st.sampled_from([*FILTERS, "a.k = b.k"]), unique=True, max_size=3))
-    what = ["*", "*", "a, b", "a", "NONE", "COUNT(*) AS many", "NEXT *", "LAST *", "MAX *", "NEXT b"]
+    what = ["*", "*", "a, b", "a", "NONE", "NONE", "COUNT(*) AS many", "NEXT *", "LAST *", "MAX *", "NEXT b"]
     text = f"SELECT {draw(st.sampled_from(what))}"
     text += f" WHERE ({draw(st.sampled_from(PATTERNS))})" + (f" FILTER {' AND '.join(filters)}" if filters else "")
     text += clauses + draw(st.sampled_from(["", " WITHIN 3 [t]", " WITHIN 30 [t]", " WITHIN 2 SECONDS"]))
@@ -152,6 +152,7 @@ def test_where_too_many_pairs_have_to_be_compared_the_automaton_reads_all_events
         ("SELECT * WHERE A ; B PARTITION BY k WITHIN 5 EVENTS", False),
         ("SELECT * WHERE A ; B PARTITION BY k LIMIT 1", False),
         ("SELECT A WHERE A ; B PARTITION BY k", False),
+        ("SELECT NONE WHERE A ; B PARTITION BY k", True),
         ("SELECT * WHERE (A ; B) WITHOUT C PARTITION BY k", False),
         ("SELECT * WHERE A ; B PARTITION BY k CONSUME BY ANY", False),
     ],

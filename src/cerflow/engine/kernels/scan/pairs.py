@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
@@ -153,10 +153,9 @@ def _related(s, begin, end, choice, address):
     """Keep those of the pairs ``[begin, end)`` that are matches, by ``choice``; returns where they end."""
     chosen, others, kept = s.chosen, s.partners, begin
     for first in range(begin, end, layout.STRETCH):
-        some = np.int64(0)
-        for n in range(first, min(first + layout.STRETCH, end)):
-            others[some], chosen[some] = s.pairs[n, 0], s.pairs[n, 1]
-            some += np.int64(_has_key_of(s, chosen[some], others[some], address))
+        some = min(end - first, layout.STRETCH)
+        for n in range(some):
+            others[n], chosen[n] = s.pairs[first + n, 0], s.pairs[first + n, 1]
         for n in range(s.links.shape[0]):
             operator, column, left = s.links[n, layout.L_OPERATOR], s.links[n, layout.L_READ], some
             if operator == PROGRAM:
@@ -170,6 +169,9 @@ def _related(s, begin, end, choice, address):
                 else:
                     some += np.int64(equal_texts(s.texts, column, row, other) == np.int64(operator == EQ))
         for k in range(some):
+            # This takes longer than most conditions.
+            if not _has_key_of(s, chosen[k], others[k], address):
+                continue
             again = choice != EVERYTHING and kept > 0 and s.pairs[kept - 1, 1] == chosen[k]
             if not again:
                 s.pairs[kept, 0], s.pairs[kept, 1] = others[k], chosen[k]
@@ -179,7 +181,7 @@ def _related(s, begin, end, choice, address):
     return kept
 
 
-@inlined
+@part
 def _has_key_of(s, row, other, address):
     """Whether two rows have the same key of the partition, none of which is null; equal hashes do not show that."""
     same = True

@@ -48,9 +48,12 @@ def pairs_of(
     of the same tables. The programs of conditions are added to the code of ``to``.
     """
     moves, initial = tables.moves, tables.transducer.initial
-    if tables.limited:
-        return "LIMIT chooses among the matches of an event"
     choice = max(tables.pick, int(tables.arrays.options[engine_layout.O_STRATEGY]))
+    if tables.detecting:
+        # One match shows that there are some.
+        choice = engine_layout.LATEST
+    elif tables.limited:
+        return "LIMIT chooses among the matches of an event"
     reason = undecided(tables, choice)
     if reason is not None:
         return reason
@@ -81,6 +84,6 @@ def pairs_of(
         return whole
     (opens, closes), labels = whole
     made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
-    if tables.detecting or not made.all():
+    if not (tables.detecting or made.all()):
         return "an event that is not part of the result"
     return Pairs(opens, closes, links, labels, sum(1 << state for state in waiting), choice, len(flow.keyed) > 0)
