@@ -13,6 +13,9 @@ import pyarrow as pa
 from cerflow.base.array_types import Bytes, IntRows, Ints, Mask, Smalls
 from cerflow.engine import layout
 
+#: Numbers are counted rather than sorted if they lie among at most so many times as many.
+_SPAN = 16
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -149,8 +152,8 @@ def events_in_turn(positions: Sequence[Ints], labels: Sequence[Any]) -> MatchGra
     # One number for each event and place, in the order of the events.
     pairs = np.array([positions[place] * len(labels) + place for place in marked], np.int64)
     pairs = pairs.reshape(len(marked), matches)
-    distinct, found, mark = np.unique(pairs, return_index=True, return_inverse=True)
-    mark = 1 + mark.reshape(pairs.shape)
+    distinct, found, mark = _distinct(pairs)
+    mark += 1
     marks = np.empty((1 + len(distinct), 2), np.int64)
     marks[0] = (-1, 0)
     marks[1:, layout.M_POSITION] = distinct // len(labels)
@@ -171,6 +174,19 @@ def events_in_turn(positions: Sequence[Ints], labels: Sequence[Any]) -> MatchGra
     detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
     detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
     return MatchGraph(detections, nodes, marks)
+
+
+def _distinct(numbers: IntRows) -> tuple[Ints, Ints, IntRows]:
+    """The distinct numbers, ascending; where each is found among all, and for each of these its place among them."""
+    least, span = (int(numbers.min()), int(np.ptp(numbers)) + 1) if numbers.size else (0, 1)
+    if span > _SPAN * numbers.size:
+        distinct, found, places = np.unique(numbers, return_index=True, return_inverse=True)
+        return distinct, found, places.reshape(numbers.shape)
+    # Sorting takes longer.
+    at = np.full(span, -1, np.int64)
+    at[(numbers - least).ravel()] = np.arange(numbers.size)
+    present = at >= 0
+    return np.flatnonzero(present) + least, at[present], (np.cumsum(present) - 1)[numbers - least]
 
 
 def single_events(positions: Ints, labels: Smalls, moments: Moments, numbers: Ints) -> MatchGraph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
+from cerflow.base.array_types import SmallRows
 from cerflow.engine.kernels.table import find_pairs, find_rows, flow, flow_by_key
 from cerflow.engine.layout import EVERYTHING
-from cerflow.engine.matches.graph import CountedMatches, consecutive_events, events_in_turn
+from cerflow.engine.matches.graph import CountedMatches, MatchGraph, consecutive_events, events_in_turn
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
@@ -191,14 +193,22 @@ def join_events(
             room.resume(told[0], batch)
         elif control[layout.OPENINGS] > len(room.arrays.opened):
             room.use(opened=(1 << control[layout.OPENINGS].bit_length(), 2))
+        elif len(room.arrays.pairs) > max(ENTRIES, count):
+            # So many matches take less room in the graph of the automaton, which they share.
+            return None
         else:
             room.use(pairs=(4 * len(room.arrays.pairs), 2))
     _, found, begin, end = map(int, told)
     if found < 0:
         return None
-    rows, guards, labels = room.arrays.pairs[:found].astype(np.int64).T, room.arrays.guards, pairs.labels
-    labelled = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(labels, rows)]
+    rows, guards = room.arrays.pairs[:found].T.copy(), room.arrays.guards
+    labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(pairs.labels, rows)]
     guards[begin:end] = 0
     control[layout.MARKS] = layout.MARKED
-    make = partial(events_in_turn, [*(rows + first)], labelled)
+    make = partial(_paired, first, rows, labels)
     return CountedMatches(found, make, single=pairs.choice != EVERYTHING), begin, end
+
+
+def _paired(first: int, rows: SmallRows, labels: Sequence[Any]) -> MatchGraph:
+    """The matches whose first and last events are ``rows`` of a batch from position ``first`` on."""
+    return events_in_turn([first + some.astype(np.int64) for some in rows], labels)
