@@ -135,8 +135,6 @@ NARROWING_PAUSE = 8
 #: Keys that have states of their own where rows are ruled out by what runs can pass through, as many again for each so
 #: many rows; more share them. Both are powers of two.
 FLOW_KEYS, FLOW_KEY_ROWS = 1 << 17, 1 << 19
-#: Rows of a window from which on the keys of events that all matches need rule out others.
-FILTERED_ROWS = 1 << 16
 #: If the engine sweeps the state twice within this many events of a large batch, it makes more room, up to this many
 #: entries. A batch is large from a quarter of these events on.
 SWEPT_EVENTS, SWEPT_ROOM = 1 << 12, 1 << 15

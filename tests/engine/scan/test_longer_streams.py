@@ -100,7 +100,8 @@ def test_rows_that_are_left_out_change_no_match(data, fragment):
     narrow = {"FLOW_ROWS": generator.choice([1 << 20, 16, 33]), "COLUMN_ROWS": generator.choice([64, 1 << 22])}
     narrow |= {"FLOW_KEYS": generator.choice([1 << 17, 1 << 17, 2]), "NARROWED_ROWS": generator.choice([1, 6, 12])}
     narrow |= {"FLOW_KEY_ROWS": generator.choice([1 << 19, 16]), "NARROWING_PAUSE": generator.choice([0, 8])}
-    narrow |= {"FILTERED_ROWS": generator.choice([1, 1, 1 << 16])}
+    # Pairs that are joined come in another order.
+    narrow |= {"JOINED_ROWS": 1 << 30}
     with (
         mock.patch.object(cerflow.Query, "warn_of_no_match"),
         mock.patch.multiple(limits, **narrow),

@@ -120,4 +120,4 @@ def _control(tables: TransducerTables, program: ScanProgram) -> Ints:
 def _step_guards(contiguity: Contiguity | None, flow: Flow | None) -> Sequence[int]:
     if contiguity is not None:
         return contiguity.guards
-    return () if flow is None else (flow.last, *flow.needed)
+    return () if flow is None else (flow.last,)

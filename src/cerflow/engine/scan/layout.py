@@ -68,16 +68,15 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     TURNED,  # the row where that was set
     UNJUDGED,  # whether a program has asked about a text of column TEXT that is not known yet: its class, or no room
     SLOTS,  # the rows of `flows` that `flow` uses, a power of two
-    LISTED,  # where `listed` goes on, which is written upwards or downwards
-    FILTERED,  # the rows of a window from which on `flow` rules out keys first
+    LISTED,  # where `listed` begins, which is written downwards
     SETTLED,  # the first row whose window goes on behind that where `flow` began backwards, if these tell too little
     SAMPLED,  # RELEVANT and KEPT where the rows before that begin, which tell whether to go on (-1: not there yet)
     SAMPLE_KEPT,
     RESTS,  # where to go on (one more row than there are: it has not rested)
     PAUSE,  # the rows for which to rest next time
     OPENINGS,  # rows that open pairs
-) = range(46)
-CONTROLS = 46
+) = range(45)
+CONTROLS = 45
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -281,8 +280,7 @@ class ScanArrays(NamedTuple):
     ends: Bytes  # (BLOCK,) by row of a block: whether a match of consecutive rows ends there
     hits: Bytes  # the same for a batch, eight rows in a byte, lowest first
     kinds: Bytes  # by row: its guards, if the labels of a match of consecutive events depend on them; else nothing
-    step_guards: Ints  # by step of such a match, the guards of which one must hold; or for `flow` those of last events,
-    # then those of each other event that all matches need
+    step_guards: Ints  # by step of such a match, the guards of which one must hold; or for `flow` those of last events
     reach: IntRows  # (2, 7): as rows of outputs, what the window of all matches measures, and the bound that it sets
     leads: IntRows  # (moves, LEAD_WORDS), by their bits
     lead_steps: IntRows  # (steps, STEP_WORDS)

@@ -148,7 +148,7 @@ def follow_runs(
         room.use(listed=(rows,), list_measures=(rows,), list_begins=(rows // layout.STRETCH + 2,))
     # Without a window runs go on behind a batch unless the stream ends.
     control[layout.BACKWARDS] = through.backwards or ending
-    control[layout.ROW], control[layout.FILTERED] = count, limits.FILTERED_ROWS
+    control[layout.ROW] = count
     while (reason := flow(room.shared.address, exported.address, count, states, ending)) != layout.SCANNED:
         room.resume(reason, batch)
     room.arrays.guards[0] |= through.first

@@ -8,10 +8,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.filter import filter_keys
 from cerflow.engine.kernels.scan.keys import (
-    ANEW,
-    KNOWN,
     begin_list,
     end_stretch,
     enter_slot,
@@ -41,8 +38,8 @@ _BACK, _ON, _BY_KEY, _TOLD, _REST = 0.25, 0.5, 1 / 6, 1024, 16 * layout.BLOCK
 def flow(address, batch, count, states, ends):
     """Write the guards of all rows of a batch of ``count`` rows; none for those that no match can need.
 
-    A match ends with an event for which one of the first `step_guards` may hold, has one for each of the others, and
-    lies within the window that `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before
+    A match ends with an event for which one of the guards `step_guards` may hold, and lies within the window that
+    `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before
     the batch, and later events may go on with any run, unless the stream ``ends`` with it. Returns what stopped it, as
     ``scan`` does; it begins with ``count`` in `ROW`, and goes on before the row there.
     """
@@ -56,67 +53,58 @@ def flow(address, batch, count, states, ends):
             v.store_word(guards + count, k, np.int64(0))
         control[layout.PAUSE] = _REST
         begin_flow(s, count, ends, address)
-        begin_list(s, np.int64(s.listed.shape[0]), count)
+        begin_list(s, count)
         if marked:
             control[layout.ROW] = 0
-    # Where windows are long, keys may be ruled out first, and values tell more than whether a key has an event behind.
+    # Where windows are long, values tell more than whether a key has an event behind.
     rows = rows_in_window(s, count)
     control[layout.SLOTS] = slots_for(s, rows)
-    filtered, valued = s.step_guards.shape[0] > 1 and rows >= control[layout.FILTERED], rows >= _LONG
+    valued = rows >= _LONG
     while control[layout.ROW] > 0:
         end = control[layout.ROW]
         begin = (end - 1) & -layout.BLOCK
-        closing = control[layout.BACKWARDS] == 1 and not filtered
+        closing = control[layout.BACKWARDS] == 1
         # Behind the windows of all matches only their last events are looked for.
         wanted = s.step_guards[0] if closing and control[layout.PASSED] == 1 else np.int64(0)
         reason = mark_block(s, begin, end - begin, guards + begin, wanted, True, address)
         if reason != layout.SCANNED:
             return collected(s, reason, max(end - _TOGETHER, 0), end)
         if closing:
-            _close_block(s, begin, end, guards, True, valued, False, address)
+            _close_block(s, begin, end, guards, True, valued, address)
         control[layout.ROW] = begin
-    listed, removed = False, np.int64(0)
-    if filtered:
-        control[layout.SLOTS] = slots_for(s, rows * v.rows_with(guards, count, 255) / count)
-        removed = filter_keys(s, count, states, ends, guards, address)
-        listed = removed >= 0
-        if not listed:
-            begin_list(s, np.int64(s.listed.shape[0]), count)
-        begin_flow(s, count, ends, address)
-    if (filtered or marked) and control[layout.BACKWARDS] == 1:
-        _close_all(s, count, guards, True, valued, listed, address)
-    control[layout.RELEVANT] += max(removed, 0)
+    if marked and control[layout.BACKWARDS] == 1:
+        _close_all(s, count, guards, True, valued, address)
     if control[layout.FORWARDS] == 1:
         found, kept = control[layout.RELEVANT], control[layout.KEPT]
         if control[layout.BACKWARDS] == 0:
             found = kept = v.rows_with(guards, count, np.int64(255))
-        left = _follow_all(s, count, states, guards, control[layout.BACKWARDS] == 0, listed, address)
+        left = _follow_all(s, count, states, guards, control[layout.BACKWARDS] == 0, address)
         again = 4 * left < 3 * kept or (s.lead_steps.shape[0] > 0 and _MANY * left > count)
         if control[layout.BACKWARDS] == 1 and again:
             # Fewer rows may lead from others now. Values cost more, so behind short windows they waited until here.
             begin_flow(s, count, ends, address)
-            _close_all(s, count, guards, False, True, True, address)
+            _close_all(s, count, guards, False, True, address)
         control[layout.KEPT], control[layout.RELEVANT] = left, found
     return layout.SCANNED
 
 
 @part
-def _close_all(s, count, guards, new, valued, listed, address):
+def _close_all(s, count, guards, new, valued, address):
     """Call `_close_block` for all blocks."""
     end = np.int64(count)
     while end > 0:
         begin = (end - 1) & -layout.BLOCK
-        _close_block(s, begin, end, guards, new, valued, listed, address)
+        _close_block(s, begin, end, guards, new, valued, address)
         end = begin
 
 
 @part
-def _close_block(s, begin, end, guards, new, valued, listed, address):
+def _close_block(s, begin, end, guards, new, valued, address):
     """Call `_close` for a block, unless the pass rests: then its rows stay."""
     control, keyed = s.control, s.keyed.shape[0] > 0
     if end > control[layout.RESTS]:
         if new:
-            _leave(s, begin, end, guards, listed, address)
+            _leave(s, begin, end, guards, address)
         return
     if end == control[layout.RESTS]:
         # The pass knows nothing of the rows that it has left behind.
@@ -126,7 +114,7 @@ def _close_block(s, begin, end, guards, new, valued, listed, address):
     # Rows whose windows go on behind the last row of the pass stay anyway, so they do not count.
     if control[layout.SAMPLED] < 0 and end <= control[layout.SETTLED]:
         control[layout.SAMPLED], control[layout.SAMPLE_KEPT] = control[layout.RELEVANT], control[layout.KEPT]
-    _close(s, begin, end, guards, new, valued, listed, address)
+    _close(s, begin, end, guards, new, valued, address)
     seen, left = control[layout.RELEVANT] - control[layout.SAMPLED], control[layout.KEPT] - control[layout.SAMPLE_KEPT]
     if control[layout.SAMPLED] >= 0 and seen >= _TOLD and _is_vain(seen, seen - left, _BY_KEY if keyed else _BACK):
         control[layout.RESTS] = max(begin - control[layout.PAUSE], 0)
@@ -141,8 +129,8 @@ def _is_vain(seen, ruled_out, least):
 
 
 @part
-def _leave(s, begin, end, guards, listed, address):
-    """Leave the rows of a block as they are; they may be ``listed`` already."""
+def _leave(s, begin, end, guards, address):
+    """Leave the rows of a block as they are."""
     useful, masks = v.start_of(s.useful), v.start_of(s.masks)
     some = v.rows_with(guards + begin, end - begin, np.int64(255))
     s.control[layout.RELEVANT] += some
@@ -150,15 +138,15 @@ def _leave(s, begin, end, guards, listed, address):
     for k in range(begin, end):
         v.store_byte(useful, k, v.load_byte(masks, v.load_byte(guards, k)))
     first = np.int64(end)
-    while not listed and s.keyed.shape[0] > 0 and first > begin:
+    while s.keyed.shape[0] > 0 and first > begin:
         last, first = first, (first - 1) & -layout.STRETCH
-        for n in range(list_rows(s, first, last, guards, 0, False, ANEW, address) - 1, -1, -1):
+        for n in range(list_rows(s, first, last, guards, 0, False, False, address) - 1, -1, -1):
             list_before(s, s.chosen[n], s.at[n], s.measures[n])
         end_stretch(s, first)
 
 
 @part
-def _follow_all(s, count, states, guards, new, listed, address):
+def _follow_all(s, count, states, guards, new, address):
     """Call `_follow` for all blocks, unless it rests; returns how many rows are left."""
     keyed, left, rests, pause = s.keyed.shape[0] > 0, np.int64(0), np.int64(0), np.int64(_REST)
     begun = seen = ruled_out = np.int64(0)
@@ -178,7 +166,7 @@ def _follow_all(s, count, states, guards, new, listed, address):
                 leads.begin_runs(s, v.start_of(s.flows), row, begun, states, address)
         # A key may have runs from before until a window has passed, so rows until then do not count.
         tells = begin > rests and (not keyed or window_value(s, BOUND, begin) > begun)
-        kept = _follow(s, begin, end, rests, begun, states, guards, new, listed, address)
+        kept = _follow(s, begin, end, rests, begun, states, guards, new, address)
         left += kept
         seen += some if tells else 0
         ruled_out += some - kept if tells else 0
@@ -238,10 +226,10 @@ def begin_flow(s, count, ends, address):
 
 
 @part
-def _close(s, begin, end, guards, new, valued, listed, address):
+def _close(s, begin, end, guards, new, valued, address):
     """Clear the guards of the rows of a block that no match can need; it is ``new`` to the passes over it.
 
-    See `lead_back` for ``valued``. Rows may be ``listed`` already.
+    See `lead_back` for ``valued``.
     """
     control, keyed = s.control, s.keyed.shape[0] > 0
     useful, masks, last_guards = v.start_of(s.useful), v.start_of(s.masks), s.step_guards[0]
@@ -251,7 +239,7 @@ def _close(s, begin, end, guards, new, valued, listed, address):
     flows, edges = v.start_of(s.flows), v.start_of(s.edges)
     width = s.flows.shape[1] if valued else s.places.shape[0]
     times, shift, chosen, hashes = window_words(s), shift_of_slots(s), v.start_of(s.chosen), v.start_of(s.at)
-    measures, listing = v.start_of(s.measures), keyed and not listed
+    measures, listing = v.start_of(s.measures), keyed and new
     while end > begin:
         first = (end - 1) & -layout.STRETCH
         if passed and v.rows_with(guards + first, end - first, last_guards) == 0:
@@ -262,8 +250,7 @@ def _close(s, begin, end, guards, new, valued, listed, address):
                 end_stretch(s, first)
             end = first
             continue
-        how = KNOWN if listed else ANEW
-        for n in range(list_rows(s, first, end, guards, width, valued, how, address) - 1, -1, -1):
+        for n in range(list_rows(s, first, end, guards, width, valued, not new, address) - 1, -1, -1):
             k, key, measure = v.load_word(chosen, n), v.load_word(hashes, n), v.load_word(measures, n)
             relevant += 1
             own = v.load_byte(guards, k)
@@ -313,20 +300,18 @@ def _turned(s, row):
 
 
 @part
-def _follow(s, begin, end, since, begun, states, guards, new, listed, address):
+def _follow(s, begin, end, since, begun, states, guards, new, address):
     """Clear the guards of the rows of a block that no run reaches within its window; returns how many are left.
 
-    The rows are ``new`` to the passes, but may be ``listed`` already. The pass began at row ``since``;
-    see `begin_runs` for ``begun`` and ``states``.
+    The rows are ``new`` to the passes. The pass began at row ``since``; see `begin_runs` for ``begun`` and ``states``.
     """
     useful, masks, chosen, hashes = v.start_of(s.useful), v.start_of(s.masks), v.start_of(s.chosen), v.start_of(s.at)
     keyed, times = s.keyed.shape[0] > 0, window_words(s)
     flows, width, shift = v.start_of(s.flows), s.flows.shape[1], shift_of_slots(s)
     cells, kept, measures = flows, np.int64(0), v.start_of(s.measures)
-    how = KNOWN if listed or not new else ANEW
     for first in range(begin, end, layout.STRETCH):
         stop = min(first + layout.STRETCH, end)
-        for n in range(list_rows(s, first, stop, guards, width, True, how, address)):
+        for n in range(list_rows(s, first, stop, guards, width, True, not new, address)):
             k, key, measure = v.load_word(chosen, n), v.load_word(hashes, n), v.load_word(measures, n)
             if keyed:
                 slot = max(key, np.int64(0)) >> shift

@@ -17,8 +17,6 @@ from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, slot_fo
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
-#: How `list_rows` finds rows: it reads `ScanArrays.listed`, or the columns, or the columns and writes that list.
-KNOWN, ANEW, FOR_LIST = range(3)
 #: The bits of a row in `ScanArrays.listed`.
 _ROWS = (1 << 32) - 1
 
@@ -198,12 +196,12 @@ def _fetch_words(s, count, words):
 
 
 @inlined
-def begin_list(s, at, count):
-    """Empty `listed`, which `list_rows` fills from this place upwards, or `list_before` downwards.
+def begin_list(s, count):
+    """Empty `listed`, which `list_before` fills from its end; ``count`` is the number of rows of the batch.
 
-    ``s`` are the arrays of the scan, and ``count`` is the number of rows of the batch.
+    ``s`` are the arrays of the scan.
     """
-    s.control[layout.LISTED] = at
+    s.control[layout.LISTED] = at = np.int64(s.listed.shape[0])
     if s.keyed.shape[0] > 0:
         s.list_begins[(count + layout.STRETCH - 1) // layout.STRETCH] = at
 
@@ -223,10 +221,10 @@ def end_stretch(s, begin):
 
 
 @part
-def list_rows(s, begin, end, guards, width, valued, how, address):
+def list_rows(s, begin, end, guards, width, valued, known, address):
     """List the rows ``[begin, end)`` that have ``guards`` in `chosen`, with their keys in `at`, and `measures`.
 
-    They are a stretch, or what is left of the last one. ``how`` is `KNOWN`, `ANEW` or `FOR_LIST`. What `_close` and
+    They are a stretch, or what is left of the last one. They are ``known`` if `listed` has them. What `_close` and
     `_follow` read of them is under way afterwards: cells of this ``width``, and values if they are ``valued``. ``s``
     are the arrays of the scan at ``address``. Returns how many rows there are.
     """
@@ -234,7 +232,7 @@ def list_rows(s, begin, end, guards, width, valued, how, address):
     chosen, hashes, flows = v.start_of(s.chosen), v.start_of(s.at), v.start_of(s.flows)
     measures, listed, list_measures = v.start_of(s.measures), v.start_of(s.listed), v.start_of(s.list_measures)
     stretch, some = begin // layout.STRETCH, np.int64(0)
-    if keyed and how == KNOWN:
+    if keyed and known:
         for n in range(s.list_begins[stretch], s.list_begins[stretch + 1]):
             word = v.load_word(listed, n)
             row = word & _ROWS
@@ -251,21 +249,14 @@ def list_rows(s, begin, end, guards, width, valued, how, address):
         for k in range(s.keyed.shape[0]):
             if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
                 texts.fetch_letters(s, s.keyed[k, layout.O_COLUMN], some)
-        at = s.control[layout.LISTED]
         for n in range(some):
             row, key = v.load_word(chosen, n), np.int64(0)
             measure = window_measure(s, row, times)
             if keyed:
                 key = hash_of_key(s, row, words_at, address)
                 v.fetch(flows + 8 * width * (key >> shift))
-                if how == FOR_LIST:
-                    v.store_word(listed, at + n, key << 32 | row)
-                    v.store_word(list_measures, at + n, measure)
             v.store_word(hashes, n, key)
             v.store_word(measures, n, measure)
-        if how == FOR_LIST:
-            s.list_begins[stretch] = at
-            s.control[layout.LISTED] = s.list_begins[stretch + 1] = at + some
     for value in range(s.values.shape[0] if valued else 0):
         _fetch_words(s, some, s.values[value, layout.VALUE_DATA])
     return some

@@ -9,7 +9,7 @@ from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
-from cerflow.engine.kernels.scan.keys import ANEW, enter_slot, is_entered, list_rows, shift_of_slots
+from cerflow.engine.kernels.scan.keys import enter_slot, is_entered, list_rows, shift_of_slots
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
 from cerflow.engine.kernels.scan.scan import collected, formed, value_of
 from cerflow.engine.kernels.scan.texts import equal_texts
@@ -96,7 +96,7 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
     # The latest entry of a key is the only one that counts.
     latest = choice == LATEST and s.links.shape[0] == 0
     for begin in range(0, count, layout.STRETCH):
-        some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, ANEW, address)
+        some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
         relevant += some
         for n in range(some):
             v.store_word(chosen, n, s.chosen[n])

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cerflow.automata.model.run_windows import window_of_runs
-from cerflow.base.graphs import reached_along
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
@@ -30,16 +29,14 @@ class Flow:
     """What `ScanArrays` needs for the flow.
 
     ``window`` bounds all matches, or is None; ``reach`` are the outputs that measure it. For the last event of a match
-    one of the guards ``last`` holds; where keys are told apart by hashes, one of each of ``needed`` holds for another
-    of its events. All events of a match agree on the outputs ``keyed``. It says whether rows are ruled out
-    ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, whether the guards
-    that hold ``tell`` what an event does, and how ``by_key`` where events end runs of their key.
+    one of the guards ``last`` holds. All events of a match agree on the outputs ``keyed``. It says whether rows are
+    ruled out ``backwards`` and ``forwards``, whether the ``first`` event matters even if it begins no match, whether
+    the guards that hold ``tell`` what an event does, and how ``by_key`` where events end runs of their key.
     """
 
     window: Window | None
     reach: Sequence[Sequence[int]]
     last: int
-    needed: Sequence[int]
     leads: Leads
     keyed: Sequence[Sequence[int]]
     backwards: bool
@@ -125,7 +122,6 @@ def flow_of(
         window,
         [measured(window or _ENDLESS, False), measured(window or _ENDLESS, True)],
         ALL if frozenset() in ends else relevant.needing(ends),
-        [] if by_key is not None or not keyed else sorted(_needed(tables, relevant)),
         leads,
         keyed,
         window is not None or leads.bounded,
@@ -135,18 +131,6 @@ def flow_of(
         relevant.tells and not first,
         by_key,
     )
-
-
-def _needed(tables: TransducerTables, relevant: Guards) -> frozenset[int]:
-    """The guards, as bits, of which one holds for some event of every match, beside the last one."""
-    moves = [(move, relevant.needing([move.needs])) for move in tables.moves.rows]
-
-    def avoidable(guards: int) -> bool:
-        others = [move for move, own in moves if not own & guards]
-        met = reached_along(((m.transition.source, m.target) for m in others), tables.transducer.initial)
-        return any(move.final and move.transition.source in met for move, _ in moves)
-
-    return frozenset(guards for guards in {own for _, own in moves} if not avoidable(guards))
 
 
 def _by_key(
