@@ -138,6 +138,16 @@ def test_where_too_many_pairs_have_to_be_compared_the_automaton_reads_all_events
     assert rows_read[0] > 10_000
 
 
+@pytest.mark.parametrize("what", ["*", "NEXT *", "LAST *"])
+def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
+    size = 3_000
+    table = pa.table({"type": ["A"] * size + ["B"] * size, "k": [k % 7 for k in range(2 * size)], "t": range(2 * size)})
+    query = cerflow.parse(f"SELECT {what} WHERE (A ; B) PARTITION BY k WITHIN 3000 [t]")
+    found = query.match(table, time="t").count()
+    monkeypatch.setattr(limits, "JOINED_ROWS", 1 << 30)
+    assert found == query.match(table, time="t").count() > 2_500
+
+
 @pytest.mark.parametrize(
     ("query", "joined"),
     [

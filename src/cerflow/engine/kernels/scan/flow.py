@@ -39,9 +39,9 @@ def flow(address, batch, count, states, ends):
     """Write the guards of all rows of a batch of ``count`` rows; none for those that no match can need.
 
     A match ends with an event for which one of the guards `step_guards` may hold, and lies within the window that
-    `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before
-    the batch, and later events may go on with any run, unless the stream ``ends`` with it. Returns what stopped it, as
-    ``scan`` does; it begins with ``count`` in `ROW`, and goes on before the row there.
+    `reach` measures. Runs may be in the ``states``, as bits by columns of `flows`, before the batch, and later events
+    may go on with any run, unless the stream ``ends`` with it. Guards may be there already, as `LOOKED_AHEAD` says.
+    Returns what stopped it, as ``scan`` does; it begins with ``count`` in `ROW`, and goes on before the row there.
     """
     s = v.scan_at(address)
     control = s.control

@@ -20,12 +20,12 @@ from cerflow.engine.scan import layout
 NOT_FOUND = -1
 #: There is no room for all pairs.
 _FULL = -2
-#: The automaton has to read all rows if there are more pairs to look at than some for each row with guards, and these.
+#: Pairs that may be looked at besides some for each row with guards.
 _SOME = 1 << 12
-#: Pairs that are related together, at least.
+#: Pairs that are compared together, at least.
 _TOGETHER = 1 << 13
-#: The bits of the next entry, plus one.
-_ROWS = (1 << 32) - 1
+#: The bits of the number of an entry.
+_ENTRY = (1 << 32) - 1
 
 
 @kernel
@@ -84,7 +84,7 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
     """Write all matches; returns how many there are, or why they are not known.
 
     An event that opens matches becomes an entry of `opened`, with its row in `slot_of`. The entries of a slot of
-    `flows` are a chain, the latest first.
+    `flows` are a chain, the latest first; 0 ends it, else there is the number of the next one, plus one.
     """
     found = related = relevant = opened = looked = np.int64(0)
     for k in range(s.entered.shape[0]):
@@ -98,11 +98,12 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
     for begin in range(0, count, layout.STRETCH):
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
         relevant += some
+        allowed = most * relevant + _SOME
         for n in range(some):
             v.store_word(chosen, n, s.chosen[n])
             if v.load_word(keys, n) >= 0:
                 entry = v.load_word(heads, width * (v.load_word(keys, n) >> shift))
-                v.fetch(entries + 16 * (entry & _ROWS))
+                v.fetch(entries + 16 * (entry & _ENTRY))
         for n in range(some):
             row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
             slot = max(key, np.int64(0)) >> shift
@@ -113,8 +114,10 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
                 before = np.int64(-1)
                 while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
                     looked += 1
+                    if looked > allowed:
+                        return np.int64(NOT_FOUND)
                     word = v.load_word(entries, 2 * entry)
-                    before, entry = entry, (word & _ROWS) - 1
+                    before, entry = entry, (word & _ENTRY) - 1
                     if word >> 32 != key:
                         continue
                     other = v.load_int(rows, before)
@@ -143,8 +146,6 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
                 v.store_word(head, 0, opened)
                 enter_slot(s, slot)
                 opened += 1
-        if looked > most * relevant + _SOME:
-            return np.int64(NOT_FOUND)
     return _related(s, related, found, choice, address)
 
 
