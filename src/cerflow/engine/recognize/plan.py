@@ -198,7 +198,7 @@ class Plan:
             pick=pick,
             by=planning.compared_labels(self.select),
             detecting=planning.detects_only(self.select),
-            limited=self.limit is not None,
+            limit=self.limit,
             precomputed=self._precomputed,
         )
 

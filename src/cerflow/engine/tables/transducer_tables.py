@@ -42,8 +42,8 @@ class TransducerTables:
 
     ``position`` is a column of the schema that is not an attribute of whole events. ``precomputed`` are conditions that
     were evaluated before (see `cerflow.engine.evaluate.precomputed_conditions`). With ``detecting`` only the detecting
-    events matter, not the events of matches (the transducer comes from `for_detection`). With ``limited`` some matches
-    of an event may be left out. Predicates are looked up at once: raises `QueryError` if one is no longer registered.
+    events matter, not the events of matches (the transducer comes from `for_detection`). At most ``limit`` matches of
+    an event are wanted. Predicates are looked up at once: raises `QueryError` if one is no longer registered.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class TransducerTables:
         pick: int = layout.EVERYTHING,
         by: frozenset[str] = frozenset(),
         detecting: bool = False,
-        limited: bool = False,
+        limit: int | None = None,
         precomputed: Sequence[Condition] = (),
     ) -> None:
         self.transducer = transducer = bind(transducer, readable(schema, position))
         registers = transducer.registers
         self.schema = schema
         self.detecting = detecting
-        self.limited = limited
+        self.limit = limit
         self.partitioned = bool(keys)
         self.key_kinds = [schema.key_kind(key) for key in keys]
         self.live = transducer.live()

@@ -93,8 +93,8 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
     chosen, keys, measures = v.start_of(s.numbers), v.start_of(s.at), v.start_of(s.measures)
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, pairs = v.start_of(s.slot_of), v.start_of(s.pairs)
-    # The latest entry of a key is the only one that counts.
-    latest = choice == LATEST and s.links.shape[0] == 0
+    # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
+    latest, earliest = choice == LATEST and s.links.shape[0] == 0, choice == EARLIEST and s.links.shape[0] == 0
     for begin in range(0, count, layout.STRETCH):
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
         relevant += some
@@ -108,6 +108,26 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
             row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
             slot = max(key, np.int64(0)) >> shift
             head, own, known = heads + 8 * width * slot, v.load_byte(guards, row), is_entered(s, slot)
+            if earliest:
+                if key >= 0 and not known:
+                    v.store_word(head, 0, np.int64(0))
+                    enter_slot(s, slot)
+                if own & ending != 0 and key >= 0:
+                    if found >= s.pairs.shape[0]:
+                        return np.int64(_FULL)
+                    bound = leads.bound_of(s, row, measure, times)
+                    other, steps = _earliest(s, head, entries, key, row, bound, address)
+                    looked += steps
+                    if looked > allowed:
+                        return np.int64(NOT_FOUND)
+                    if other >= 0:
+                        v.store_int(pairs, 2 * found, other)
+                        v.store_int(pairs, 2 * found + 1, row)
+                        found += 1
+                if own & opening != 0 and key >= 0:
+                    _queue(s, head, entries, opened, key, row, measure)
+                    opened += 1
+                continue
             entry = v.load_word(head, 0) if known and key >= 0 else np.int64(-1)
             if own & ending != 0 and entry >= 0:
                 bound, outside = leads.bound_of(s, row, measure, times), row < first or row >= stop
@@ -146,7 +166,40 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
                 v.store_word(head, 0, opened)
                 enter_slot(s, slot)
                 opened += 1
-    return _related(s, related, found, choice, address)
+    return found if earliest else _related(s, related, found, choice, address)
+
+
+@part
+def _earliest(s, head, entries, key, row, bound, address):
+    """The row of the earliest entry of a ``key`` within a ``bound``, -1 if there is none; and how many were looked at.
+
+    The word at ``head`` has the numbers of the earliest entry and, above it, of the latest one, plus one; 0: none.
+    """
+    rows, word, looked = v.start_of(s.slot_of), v.load_word(head, 0), np.int64(0)
+    entry = (word & _ENTRY) - 1
+    while entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
+        entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
+    v.store_word(head, 0, (word >> 32 << 32 | entry + 1) if entry >= 0 else np.int64(0))
+    while entry >= 0:
+        looked += 1
+        word, other = v.load_word(entries, 2 * entry), np.int64(v.load_int(rows, entry))
+        if word >> 32 == key and _has_key_of(s, row, other, address):
+            return other, looked
+        entry = (word & _ENTRY) - 1
+    return np.int64(-1), looked
+
+
+@part
+def _queue(s, head, entries, entry, key, row, measure):
+    """Put an ``entry`` behind all others; see `_earliest`."""
+    word = v.load_word(head, 0)
+    v.store_word(entries, 2 * entry, key << 32)
+    v.store_word(entries, 2 * entry + 1, measure)
+    v.store_int(v.start_of(s.slot_of), entry, row)
+    if word != 0:
+        last = (word >> 32) - 1
+        v.store_word(entries, 2 * last, v.load_word(entries, 2 * last) | entry + 1)
+    v.store_word(head, 0, (entry + 1) << 32 | (word & _ENTRY if word != 0 else entry + 1))
 
 
 @part

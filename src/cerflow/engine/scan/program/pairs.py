@@ -49,11 +49,6 @@ def pairs_of(
     """
     moves, initial = tables.moves, tables.transducer.initial
     choice = max(tables.pick, int(tables.arrays.options[engine_layout.O_STRATEGY]))
-    if tables.detecting:
-        # One match shows that there are some.
-        choice = engine_layout.LATEST
-    elif tables.limited:
-        return "LIMIT chooses among the matches of an event"
     reason = undecided(tables, choice)
     if reason is not None:
         return reason
@@ -77,11 +72,19 @@ def pairs_of(
     apart = any(column.window is not None for column in tables.columns) or len(tables.arrays.local) > 0
     if apart or flow.window != tables.transducer.window:
         return "a window that is not one of all matches"
+    if tables.detecting:
+        # One match shows that there are some.
+        choice = engine_layout.LATEST
     steps = [1 if is_first else 2 for is_first in first]
     links, decided = Links(tables, outputs, to, waiting=True).rows(steps)
     whole = labels_of_steps(tables, steps, 2, relevant, choice) if decided else "a condition that columns cannot decide"
     if isinstance(whole, str):
         return whole
+    if tables.limit is not None and choice == engine_layout.EVERYTHING:
+        if tables.limit > 1 or links:
+            return "LIMIT or ANY chooses among runs with different values"
+        # The latest start comes first.
+        choice = engine_layout.LATEST
     (opens, closes), labels = whole
     made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
     if not (tables.detecting or made.all()):
