@@ -50,9 +50,9 @@ _CHANGED = (
     *("wide", "edges", "limits", "values", "partners", "opened", "pairs"),
 )
 
-#: Pairs are joined if at most so many have to be looked at for each event; more of them if conditions are left to ask
-#: once all others have ruled out what they can, as the automaton would look at as many runs.
-_FEW_PAIRS, _MANY_PAIRS = 16, 256
+#: Pairs are joined if at most so many have to be looked at for each event. If conditions between events are left, which
+#: passes may decide first, at most so many at once, and so many behind the passes, as the automaton would look at them.
+_PAIRS, _PAIRS_AT_ONCE, _PAIRS_LEFT = 16, 4, 256
 
 
 class BatchScan:
@@ -217,7 +217,9 @@ class BatchScan:
         self._ask_all(layout.NOT_MARKED if alone else self._marks)
         chosen = contiguity is not None and contiguity.keyed and alone
         through = self._through if narrowed else None
-        joined = self._joined(exported, batch, first, occupied, _FEW_PAIRS) if through is not None else None
+        relates = self._pairs is not None and len(self._pairs.links) > 0
+        at_once = _PAIRS_AT_ONCE if relates else _PAIRS
+        joined = self._joined(exported, batch, first, occupied, at_once) if through is not None else None
         if joined is None and through is not None and (carried is not None or not through.waits):
             followed = follow_runs(self.room, through, exported, batch, occupied, ending=self.ending)
             chosen = followed and through.by_key is not None
@@ -226,8 +228,8 @@ class BatchScan:
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._narrowing.looked_ahead(count, through, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
-            if self._pairs is not None and self._pairs.links:
-                joined = self._joined(exported, batch, first, occupied, _MANY_PAIRS)
+            if relates:
+                joined = self._joined(exported, batch, first, occupied, _PAIRS_LEFT)
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
@@ -269,7 +271,7 @@ class BatchScan:
         begun = occupied & pairs.waiting != 0
         found = join_events(self.room, pairs, exported, batch, begun=begun, first=first, ending=self.ending, most=most)
         if found is None:
-            if most == _MANY_PAIRS or not pairs.links:
+            if most != _PAIRS_AT_ONCE:
                 self._joining.learn(count, count, count)
             return None
         matches, begin, end = found

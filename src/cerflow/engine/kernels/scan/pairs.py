@@ -92,7 +92,7 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
     width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
     chosen, keys, measures = v.start_of(s.numbers), v.start_of(s.at), v.start_of(s.measures)
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
-    rows, pairs = v.start_of(s.slot_of), v.start_of(s.pairs)
+    rows, pairs, room = v.start_of(s.slot_of), v.start_of(s.pairs), s.pairs.shape[0]
     # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
     latest, earliest = choice == LATEST and s.links.shape[0] == 0, choice == EARLIEST and s.links.shape[0] == 0
     for begin in range(0, count, layout.STRETCH):
@@ -113,7 +113,7 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
                     v.store_word(head, 0, np.int64(0))
                     enter_slot(s, slot)
                 if own & ending != 0 and key >= 0:
-                    if found >= s.pairs.shape[0]:
+                    if found >= room:
                         return np.int64(_FULL)
                     bound = leads.bound_of(s, row, measure, times)
                     other, steps = _earliest(s, head, entries, key, row, bound, address)
@@ -143,7 +143,9 @@ def _pass(s, count, guards, opening, ending, first, stop, choice, most, address)
                     other = v.load_int(rows, before)
                     if outside and (other < first or other >= stop):
                         continue
-                    if found >= s.pairs.shape[0]:
+                    if found >= room:
+                        found = related = _related(s, related, found, choice, address)
+                    if found >= room:
                         return np.int64(_FULL)
                     v.store_int(pairs, 2 * found, other)
                     v.store_int(pairs, 2 * found + 1, row)
