@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ _COPIED = 1 << 12
 _FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
+#: Pairs are joined if at most so many have to be looked at for each event. If conditions between events are left, which
+#: passes may decide first, at most so many at once, and so many behind the passes, as the automaton would look at them.
+_PAIRS, _PAIRS_AT_ONCE, _PAIRS_LEFT = 16, 4, 256
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
 _ALIKE = 4
 
@@ -164,49 +167,74 @@ def _room_for_keys(room: ScanRoom, count: int, *, keyed: bool) -> None:
         room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
 
 
-def join_events(
-    room: ScanRoom,
-    pairs: Pairs,
-    exported: ExportedBatch,
-    batch: pa.RecordBatch,
-    *,
-    begun: bool,
-    first: int,
-    ending: bool,
-    most: int,
-) -> tuple[CountedMatches, int, int] | None:
-    """The matches of two events of a batch from position ``first`` on.
+class JoinedEvents(NamedTuple):
+    """The ``matches`` of a batch (None: there is none), but those in the rows before ``begin`` and from ``end`` on."""
 
-    None if there are more than ``most`` pairs to look at for each event that matters. Matches may have ``begun`` before
-    it, and none is open behind it if it is ``ending``. Beside these matches there are those that the automaton finds in
-    the rows before the first number and from the second one on.
-    """
-    control, count = room.control, batch.num_rows
-    room.room_for_rows(count, "guards", "slot_of")
-    _room_for_keys(room, count, keyed=pairs.keyed)
-    if count > 2 * len(room.arrays.pairs):
-        room.use(pairs=(max(ENTRIES, count // 2), 2))
-    control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
-    asked = pairs.opening, pairs.ending, begun, ending, pairs.choice, most
-    while (told := find_pairs(room.shared.address, exported.address, count, *asked))[0] != layout.SCANNED:
-        if told[0] != layout.NO_EVENTS:
-            room.resume(told[0], batch)
-        elif control[layout.OPENINGS] > len(room.arrays.opened):
-            room.use(opened=(1 << control[layout.OPENINGS].bit_length(), 2))
-        elif len(room.arrays.pairs) > max(ENTRIES, count):
-            # So many matches take less room in the graph of the automaton, which they share.
+    matches: CountedMatches | None
+    begin: int
+    end: int
+
+
+class Joining(Narrowing):
+    """Finds the matches of two events of a batch, and learns whether that pays."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__(by_key=True)
+        self._pairs = pairs
+
+    @property
+    def relates(self) -> bool:
+        """Whether there are conditions between the two events."""
+        return len(self._pairs.links) > 0
+
+    def join(
+        self,
+        room: ScanRoom,
+        exported: ExportedBatch,
+        batch: pa.RecordBatch,
+        first: int,
+        occupied: int,
+        *,
+        ending: bool,
+        again: bool = False,
+    ) -> JoinedEvents | None:
+        """The matches in a batch from position ``first`` on; None if the automaton should read all of it.
+
+        ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``. Tried
+        ``again``, other passes have ruled out rows, and the automaton would look at more pairs itself.
+        """
+        pairs, control, count = self._pairs, room.control, batch.num_rows
+        if count < limits.JOINED_ROWS or not self.pays(count):
             return None
-        else:
-            room.use(pairs=(4 * len(room.arrays.pairs), 2))
-    _, found, begin, end = map(int, told)
-    if found < 0:
-        return None
-    rows, guards = room.arrays.pairs[:found].T.copy(), room.arrays.guards
-    labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(pairs.labels, rows)]
-    guards[begin:end] = 0
-    control[layout.MARKS] = layout.MARKED
-    make = partial(_paired, first, rows, labels)
-    return CountedMatches(found, make, single=pairs.choice != EVERYTHING), begin, end
+        room.room_for_rows(count, "guards", "slot_of")
+        _room_for_keys(room, count, keyed=pairs.keyed)
+        if count > 2 * len(room.arrays.pairs):
+            room.use(pairs=(max(ENTRIES, count // 2), 2))
+        control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
+        most = _PAIRS_LEFT if again else _PAIRS_AT_ONCE if self.relates else _PAIRS
+        asked = pairs.opening, pairs.ending, occupied & pairs.waiting != 0, ending, pairs.choice, most
+        while (told := find_pairs(room.shared.address, exported.address, count, *asked))[0] != layout.SCANNED:
+            if told[0] != layout.NO_EVENTS:
+                room.resume(told[0], batch)
+            elif control[layout.OPENINGS] > len(room.arrays.opened):
+                room.use(opened=(1 << control[layout.OPENINGS].bit_length(), 2))
+            elif len(room.arrays.pairs) > max(ENTRIES, count):
+                # So many matches take less room in the graph of the automaton, which they share.
+                told = layout.SCANNED, -1, 0, 0
+                break
+            else:
+                room.use(pairs=(4 * len(room.arrays.pairs), 2))
+        _, found, begin, end = map(int, told)
+        if found < 0:
+            if again or not self.relates:
+                self.learn(count, count, count)
+            return None
+        rows, guards = room.arrays.pairs[:found].T.copy(), room.arrays.guards
+        labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(pairs.labels, rows)]
+        guards[begin:end] = 0
+        control[layout.MARKS] = layout.MARKED
+        matches = CountedMatches(found, partial(_paired, first, rows, labels), single=pairs.choice != EVERYTHING)
+        return JoinedEvents(matches if found else None, begin, end)
 
 
 def _paired(first: int, rows: SmallRows, labels: Sequence[Any]) -> MatchGraph:

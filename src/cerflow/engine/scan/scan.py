@@ -19,7 +19,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch, layout_of_text
 from cerflow.engine.scan.decisions import Decisions, TooManyDecisionsError
 from cerflow.engine.scan.first_arrays import first_arrays
-from cerflow.engine.scan.narrowing import Narrowing, find_consecutive, follow_runs, join_events, matches_found
+from cerflow.engine.scan.narrowing import Joining, Narrowing, find_consecutive, follow_runs, matches_found
 from cerflow.engine.scan.program.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.program.compiler import ScanProgram
 from cerflow.engine.scan.program.effects import CountedEvents, effects_of
@@ -50,10 +50,6 @@ _CHANGED = (
     *("wide", "edges", "limits", "values", "partners", "opened", "pairs"),
 )
 
-#: Pairs are joined if at most so many have to be looked at for each event. If conditions between events are left, which
-#: passes may decide first, at most so many at once, and so many behind the passes, as the automaton would look at them.
-_PAIRS, _PAIRS_AT_ONCE, _PAIRS_LEFT = 16, 4, 256
-
 
 class BatchScan:
     """Reads batches for one recogniser, by a program for its tables.
@@ -71,7 +67,8 @@ class BatchScan:
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
-        self._pairs = program.pairs if isinstance(program.pairs, Pairs) and self._through is not None else None
+        pairs = program.pairs if self._through is not None else ""
+        self._joining = Joining(pairs) if isinstance(pairs, Pairs) else None
         self._narrowed = self._contiguity is not None or (
             self._through is not None and self._through.by_key is not None
         )
@@ -87,8 +84,6 @@ class BatchScan:
         self.ending = False
         #: Whether narrowing pays.
         self._narrowing = Narrowing(by_key=self._through is None or self._through.tells_keys)
-        #: Whether it pays to join events.
-        self._joining = Narrowing(by_key=True)
         #: Whether the arrays of events belong to matches by now.
         self._given_away = False
         #: Those of the events that `read` gave whose matches are counted.
@@ -204,7 +199,8 @@ class BatchScan:
             self._narrowing.try_out(self.room, self._through, batch)
         large, narrowed = count >= limits.NARROWED_ROWS, self.narrows(count)
         self._narrowing.count(rows=count)
-        self._joining.count(rows=count)
+        if self._joining is not None:
+            self._joining.count(rows=count)
         control[layout.OCCUPIED] = occupied
         self.counted = None
         if self.follows:
@@ -217,9 +213,9 @@ class BatchScan:
         self._ask_all(layout.NOT_MARKED if alone else self._marks)
         chosen = contiguity is not None and contiguity.keyed and alone
         through = self._through if narrowed else None
-        relates = self._pairs is not None and len(self._pairs.links) > 0
-        at_once = _PAIRS_AT_ONCE if relates else _PAIRS
-        joined = self._joined(exported, batch, first, occupied, at_once) if through is not None else None
+        joining, joined = None if through is None else self._joining, None
+        if joining is not None:
+            joined = joining.join(self.room, exported, batch, first, occupied, ending=self.ending)
         if joined is None and through is not None and (carried is not None or not through.waits):
             followed = follow_runs(self.room, through, exported, batch, occupied, ending=self.ending)
             chosen = followed and through.by_key is not None
@@ -228,14 +224,15 @@ class BatchScan:
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._narrowing.looked_ahead(count, through, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
-            if relates:
-                joined = self._joined(exported, batch, first, occupied, _PAIRS_LEFT)
+            if joining is not None and joining.relates:
+                joined = joining.join(self.room, exported, batch, first, occupied, ending=self.ending, again=True)
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:
             self.absences = find_absences(self.room, how, exported, batch, carried)
         if joined is not None:
-            for rows in joined:
-                self._scan(exported, batch, *rows)
+            self.complete = joined.matches
+            self._scan(exported, batch, 0, joined.begin)
+            self._scan(exported, batch, joined.end, count)
         elif self.absences is not None:
             self._scan(exported, batch, 0, self.absences.last + 1)
             self._scan(exported, batch, self.absences.behind, count)
@@ -257,26 +254,6 @@ class BatchScan:
         if self.tables.atoms.ordered:
             self.room.events = self.room.events._replace(ranks=self.tables.strings.ranks())
         return self.room.events, found
-
-    def _joined(
-        self, exported: ExportedBatch, batch: pa.RecordBatch, first: int, occupied: int, most: int
-    ) -> tuple[tuple[int, int], tuple[int, int]] | None:
-        """Find the matches that are pairs of events; returns the rows that are left to the automaton, None: all.
-
-        It is also None where more than ``most`` pairs had to be looked at for each event that matters.
-        """
-        count, pairs = batch.num_rows, self._pairs
-        if pairs is None or count < limits.JOINED_ROWS or not self._joining.pays(count):
-            return None
-        begun = occupied & pairs.waiting != 0
-        found = join_events(self.room, pairs, exported, batch, begun=begun, first=first, ending=self.ending, most=most)
-        if found is None:
-            if most != _PAIRS_AT_ONCE:
-                self._joining.learn(count, count, count)
-            return None
-        matches, begin, end = found
-        self.complete = matches if matches.count else None
-        return (0, begin), (end, count)
 
     def read_one(self, exported: ExportedBatch, batch: pa.RecordBatch, position: int) -> EventArrays | None:
         """The event of a batch of one row at this position, if it is relevant, as `read` gives events.
