@@ -15,6 +15,12 @@ from support.conformance import assert_conforms, drawn
 from support.runners import ENGINE_RUNNERS, examples
 
 
+@pytest.fixture(autouse=True)
+def by_automaton(monkeypatch):
+    """Pairs of events are left to the automaton, which has the indexes."""
+    monkeypatch.setattr(limits, "JOINED_ROWS", 1 << 30)
+
+
 @pytest.fixture
 def at_once(monkeypatch):
     """Every state that can have an index has one from its first configuration on."""
