@@ -77,8 +77,7 @@ def flow_by_key(address, batch, count, key, counted, states, ends):
                     return layout.NO_ROOM
                 s.slot_of[begin + k] = g
         for n in range(s.links.shape[0]):
-            if not relate(s, n, begin, size):
-                return layout.NO_ROOM
+            relate(s, n, begin, size)
         for k in range(size if distance == 0 else 0):
             store_byte(useful, begin + k, s.allowed[k])
         for k in range(size if distance > 0 else 0):

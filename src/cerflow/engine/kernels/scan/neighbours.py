@@ -11,8 +11,8 @@ from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import entries_of, entry_of, fetch_entries
-from cerflow.engine.layout import EQ, PROGRAM
+from cerflow.engine.kernels.scan.texts import entries_of, fetch_entries, linked
+from cerflow.engine.layout import PROGRAM
 from cerflow.engine.scan import layout
 
 
@@ -23,9 +23,9 @@ def find_rows(address, batch, count, key, begun):
     ``hits`` has a bit for each row, lowest first. Returns what stopped it, as ``scan`` does; it goes on from `ROW`. So
     far it has found `FOUND` matches, and the first bytes of ``guards`` are those of the rows before.
 
-    With keys, ``before`` has the row before each. It has to begin again at row 0 if entries of texts that are compared,
-    or numbers of keys, have changed. In the end the bytes of ``guards`` say which rows of keys the automaton has to
-    read, where matches may have ``begun`` before the batch.
+    With keys, ``before`` has the row before each. It has to begin again at row 0 if numbers of keys have changed. In
+    the end the bytes of ``guards`` say which rows of keys the automaton has to read, where matches may have ``begun``
+    before the batch.
     """
     s = v.scan_at(address)
     control = s.control
@@ -45,9 +45,8 @@ def find_rows(address, batch, count, key, begun):
         _keep_kinds(s, guards, begin, size)
         for step in range(steps):
             _step(guards + step + 1 - steps, ends, size, s.step_guards[step], step == 0)
-        control[layout.TEXT] = layout.NO_KEYS
-        if s.links.shape[0] > 0 and not _keep_linked(s, ends, begin, size):
-            return layout.NO_ROOM
+        if s.links.shape[0] > 0:
+            _keep_linked(s, ends, begin, size)
         control[layout.FOUND] += _packed(ends, hits + (begin >> 3), size)
         for k in range(0, layout.CARRIED, 8):
             v.store_word(before, k >> 3, v.load_word(before + size + k, 0))
@@ -65,10 +64,7 @@ def _keep_kinds(s, guards, begin, count):
 
 @part
 def _keep_linked(s, ends, begin, count):
-    """Clear those of the ``ends`` of matches in ``count`` rows where conditions on events before fail.
-
-    Returns False if there is no room for a text.
-    """
+    """Clear those of the ``ends`` of matches in ``count`` rows where conditions on events before fail."""
     last, rows = s.step_guards.shape[0] - 1, s.allowed
     for first in range(0, count, layout.STRETCH):
         stop = min(first + layout.STRETCH, count)
@@ -83,7 +79,6 @@ def _keep_linked(s, ends, begin, count):
                     some = _keep(s, n, rows, some, last - step)
         for k in range(some):
             v.store_byte(ends, rows[k] - begin, 1)
-    return s.control[layout.TEXT] == layout.NO_KEYS
 
 
 @inlined
@@ -134,8 +129,7 @@ def _find_by_key(s, key, begun, count, address):
         for k in range(size):
             s.allowed[k] = s.admits[v.load_byte(guards, k)]
         for n in range(s.links.shape[0]):
-            if not relate(s, n, begin, size):
-                return layout.NO_ROOM
+            relate(s, n, begin, size)
         for k in range(size):
             g = s.numbers[k]
             if g > 0:
@@ -221,7 +215,7 @@ def number_keys(s, begin, count, key, chosen, first):
 def relate(s, n, begin, count):
     """Clear the steps of ``count`` rows from row ``begin`` on for which condition ``n`` fails.
 
-    ``s`` are the arrays of the scan. Returns False if there is no room for a text.
+    ``s`` are the arrays of the scan.
     """
     mask = ~s.links[n, layout.L_MASK]
     if s.links[n, layout.L_OPERATOR] == PROGRAM:
@@ -242,7 +236,7 @@ def relate(s, n, begin, count):
             compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], some)
             for k in range(some):
                 s.allowed[s.chosen[k] - begin] &= -1 if s.wide[0, k] == 1 else mask
-        return True
+        return
     for k in range(count):
         if s.allowed[k] & ~mask != 0:
             before = begin + k
@@ -250,18 +244,6 @@ def relate(s, n, begin, count):
                 before = max(np.int64(s.before[before]), 0)
             if not linked(s, n, begin + k, before):
                 s.allowed[k] &= mask
-    return s.control[layout.TEXT] == layout.NO_KEYS
-
-
-@part
-def linked(s, n, row, before):
-    """Whether the texts of a ``row`` and one ``before`` fulfil link ``n``; also if `TEXT` names one without room."""
-    column = s.links[n, layout.L_READ]
-    one, other = entry_of(s.texts, column, row), entry_of(s.texts, column, before)
-    if one < 0 or other < 0:
-        s.control[layout.TEXT] = column
-        return True
-    return one > 0 and other > 0 and (one == other) == (s.links[n, layout.L_OPERATOR] == EQ)
 
 
 @part

@@ -12,8 +12,8 @@ from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
 from cerflow.engine.kernels.scan.keys import enter_slot, is_entered, list_rows, shift_of_slots
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
 from cerflow.engine.kernels.scan.scan import collected, formed, value_of
-from cerflow.engine.kernels.scan.texts import equal_texts
-from cerflow.engine.layout import EARLIEST, EQ, EVERYTHING, LATEST, PROGRAM
+from cerflow.engine.kernels.scan.texts import equal_texts, linked
+from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
 from cerflow.engine.scan import layout
 
 #: The automaton has to read all rows.
@@ -213,17 +213,14 @@ def _related(s, begin, end, choice, address):
         for n in range(some):
             others[n], chosen[n] = s.pairs[first + n, 0], s.pairs[first + n, 1]
         for n in range(s.links.shape[0]):
-            operator, column, left = s.links[n, layout.L_OPERATOR], s.links[n, layout.L_READ], some
-            if operator == PROGRAM:
-                compute_block(s, column, s.links[n, layout.L_STOP], some)
+            program, left = s.links[n, layout.L_OPERATOR] == PROGRAM, some
+            if program:
+                compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], some)
             some = np.int64(0)
             for k in range(left):
                 row, other = chosen[k], others[k]
                 chosen[some], others[some] = row, other
-                if operator == PROGRAM:
-                    some += np.int64(s.wide[0, k] == 1)
-                else:
-                    some += np.int64(equal_texts(s.texts, column, row, other) == np.int64(operator == EQ))
+                some += np.int64(s.wide[0, k] == 1 if program else linked(s, n, row, other))
         for k in range(some):
             # This takes longer than most conditions.
             if not _has_key_of(s, chosen[k], others[k], address):

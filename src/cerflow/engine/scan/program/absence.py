@@ -156,7 +156,7 @@ def absence(
             move.number, engine_layout.T_LABEL
         ]
     reach = [measured(tables.deadlines[0], False), measured(tables.deadlines[0], True)]
-    return Absence(frozenset(move.number for move in opening), guards, labels, reach, key, texts_of(keys, ()))
+    return Absence(frozenset(move.number for move in opening), guards, labels, reach, key, texts_of(keys))
 
 
 def find_absences(

@@ -51,7 +51,7 @@ class Contiguity:
     number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match
     the `guards` of which one must hold for its event, and ``labels`` by these guards the numbers of the label sets:
     (steps, 256), or (steps, 1) if they do not depend on guards. ``texts`` are the columns of text whose entries stand
-    for values while rows are read.
+    for keys while rows are read.
     """
 
     length: int
@@ -123,7 +123,7 @@ def contiguity(
         if bound[layout.O_FORM] != layout.AS_BOUND:
             return "a window over times that are floats"
         links = sorted([*links, *made.within(bound, length - 1)], key=lambda link: link[0] != engine_layout.PROGRAM)
-    return Contiguity(length, links, key, *whole, texts_of(keys, links))
+    return Contiguity(length, links, key, *whole, texts_of(keys))
 
 
 def undecided(tables: TransducerTables, choice: int = engine_layout.EVERYTHING) -> str | None:
@@ -149,12 +149,9 @@ def key_column(keys: Sequence[Sequence[int]]) -> int | None:
     return layout.HASHED_KEYS if keys else layout.NO_KEYS
 
 
-def texts_of(keys: Sequence[Sequence[int]], links: Sequence[Sequence[int]]) -> frozenset[int]:
-    """The columns of text whose entries stand for values: of keys, as rows of `ScanArrays.outputs`, and of links."""
-    found = {row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT}
-    return frozenset(
-        found | {link[layout.L_READ] for link in links if link[layout.L_OPERATOR] != engine_layout.PROGRAM}
-    )
+def texts_of(keys: Sequence[Sequence[int]]) -> frozenset[int]:
+    """The columns of text whose entries stand for ``keys``, which are rows of `ScanArrays.outputs`."""
+    return frozenset(row[layout.O_COLUMN] for row in keys if row[layout.O_FORM] == layout.AS_TEXT)
 
 
 def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list[int]]:

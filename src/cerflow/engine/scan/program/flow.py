@@ -152,12 +152,12 @@ def _by_key(
         consumed = tables.arrays.options[engine_layout.O_CONSUME]
         if tables.counted or tables.reached or consumed or tables.transducer.window is not None:
             return "deadlines, and another window, CONSUME, or events that all count"
-        return ByKey(True, layout.NEITHER, key, (), texts_of(keys, ()))
+        return ByKey(True, layout.NEITHER, key, (), texts_of(keys))
     if any(frozenset() not in moves.loops[q] for q in initial) or not initial.isdisjoint(leads.states):
         return "the first event of a key counts"
     links = Links(tables, outputs, to).rows(leads.of_moves)[0]
     counted = layout.HOW_MANY if any(isinstance(w, CountWindow) for w in windows) else layout.WHETHER
-    return ByKey(False, counted if tables.counted else layout.NEITHER, key, links, texts_of(keys, links))
+    return ByKey(False, counted if tables.counted else layout.NEITHER, key, links, texts_of(keys))
 
 
 def _passing(tables: TransducerTables) -> Window | None:
