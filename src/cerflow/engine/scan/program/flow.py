@@ -13,10 +13,11 @@ from cerflow.automata.model.run_windows import window_of_runs
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.evaluate.measures import is_global
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.program.contiguous import Links, key_column, rows_of_move, texts_of
+from cerflow.engine.scan.program.contiguous import key_column, texts_of
 from cerflow.engine.scan.program.emitting import ScannedColumns
 from cerflow.engine.scan.program.guards import ALL, Guards
 from cerflow.engine.scan.program.leads import Leads, leads_of
+from cerflow.engine.scan.program.links import Links, rows_of_move
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.formula import AttributeWindow, CountWindow, Window
 

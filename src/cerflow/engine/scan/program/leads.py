@@ -19,9 +19,9 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.layout import EQ, GE, GT, LE, LT
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.program.contiguous import rows_of_move
 from cerflow.engine.scan.program.emitting import ScannedColumns, code_of
 from cerflow.engine.scan.program.guards import ALL, Guards, are_told, joined_bits
+from cerflow.engine.scan.program.links import rows_of_move
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.sums import Limit, limits_of
 from cerflow.engine.tables.transducer_tables import TransducerTables

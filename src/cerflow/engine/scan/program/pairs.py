@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from cerflow.base.array_types import IntRows
 from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.program.contiguous import Links, key_column, labels_of_steps, undecided
+from cerflow.engine.scan.program.contiguous import key_column, labels_of_steps, undecided
 from cerflow.engine.scan.program.emitting import ScannedColumns
 from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.scan.program.guards import Guards
+from cerflow.engine.scan.program.links import Links
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 
@@ -76,17 +77,19 @@ def pairs_of(
         # One match shows that there are some.
         choice = engine_layout.LATEST
     steps = [1 if is_first else 2 for is_first in first]
-    links, decided = Links(tables, outputs, to, waiting=True).rows(steps)
-    whole = labels_of_steps(tables, steps, 2, relevant, choice) if decided else "a condition that columns cannot decide"
+    whole = labels_of_steps(tables, steps, 2, relevant, choice)
     if isinstance(whole, str):
         return whole
+    made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
+    if not (tables.detecting or made.all()):
+        return "an event that is not part of the result"
+    links, decided = Links(tables, outputs, to, waiting=True).rows(steps)
+    if not decided:
+        return "a condition that columns cannot decide"
     if tables.limit is not None and choice == engine_layout.EVERYTHING:
         if tables.limit > 1 or links:
             return "LIMIT or ANY chooses among runs with different values"
         # The latest start comes first.
         choice = engine_layout.LATEST
     (opens, closes), labels = whole
-    made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
-    if not (tables.detecting or made.all()):
-        return "an event that is not part of the result"
     return Pairs(opens, closes, links, labels, sum(1 << state for state in waiting), choice, len(flow.keyed) > 0)

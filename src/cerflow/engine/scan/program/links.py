@@ -1,0 +1,234 @@
+"""Conditions on events before, as programs on columns: what registers hold came from events of the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cerflow.engine import layout as engine_layout
+from cerflow.engine import opcodes
+from cerflow.engine.scan import layout
+from cerflow.engine.scan.program.emitting import ScannedColumns, code_of
+from cerflow.engine.tables.instructions import OPERATORS
+from cerflow.engine.tables.transducer_tables import TransducerTables
+
+#: A row of `ScanArrays.links` without its steps.
+_Link = tuple[int, int, int, int]
+#: Where a slot of a state got its value: how many events before, from which column of events, and for which operators
+#: a comparison with the slot implies one with that value.
+_Origin = tuple[int, int, tuple[int, ...]]
+#: A slot, or one with a collection and a field of the only row in that.
+_Place = int | tuple[int, int]
+_ALL = tuple(OPERATORS.values())
+_UNKNOWN: _Origin = (0, -1, ())
+#: The operators for which a comparison with a slot holds for the value it was last given, too, by how it was given.
+_KEPT_FOR = {
+    engine_layout.WRITE: _ALL,
+    engine_layout.SAME: _ALL,
+    engine_layout.LEAST: (engine_layout.LT, engine_layout.LE),
+    engine_layout.GREATEST: (engine_layout.GT, engine_layout.GE),
+}
+
+
+def rows_of_move(tables: TransducerTables, number: int, first: int) -> list[list[int]]:
+    """The atoms, copies or steps of a move, which begin where the column ``first`` of its transition says."""
+    arrays = tables.arrays
+    some = {engine_layout.T_ATOM: arrays.atoms, engine_layout.T_COPY: arrays.copies, engine_layout.T_STEP: arrays.steps}
+    begin, end = arrays.transitions[number, first : first + 2]
+    rows: list[list[int]] = some[first][begin:end].tolist()
+    return rows
+
+
+def levels_of(tables: TransducerTables) -> dict[int, int] | None:
+    """How many events every run has read in each state, if that is one number."""
+    initial = tables.transducer.initial
+    levels = dict.fromkeys(initial, 0)
+    pending = list(initial)
+    leaving: dict[int, list[int]] = {}
+    for move in tables.moves.rows:
+        leaving.setdefault(move.transition.source, []).append(move.target)
+    while pending:
+        state = pending.pop()
+        for target in leaving.get(state, ()):
+            if target < 0:
+                continue
+            level = levels[state] + 1
+            if levels.get(target, level) != level:
+                return None
+            if target not in levels:
+                levels[target] = level
+                pending.append(target)
+    return levels if all(state in levels for state in leaving) else None
+
+
+class Links:
+    """The conditions of moves on events before.
+
+    Of runs that wait they are not known, unless ``waiting`` says that events before are those of the run.
+    """
+
+    def __init__(
+        self,
+        tables: TransducerTables,
+        outputs: Sequence[Sequence[int]],
+        to: ScannedColumns,
+        *,
+        waiting: bool = False,
+    ) -> None:
+        self._tables = tables
+        self._waiting = waiting
+        self._to = to
+        self._outputs = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
+        self._origins = self._found()
+        self._programs: dict[tuple[tuple[int, int], ...], _Link] = {}
+
+    def rows(self, steps: Sequence[int]) -> tuple[list[list[int]], bool]:
+        """Rows of `ScanArrays.links`, each with the steps that it is necessary for; whether no event needs more."""
+        found: dict[_Link, int] = {}
+        decided = True
+        for step in sorted(set(steps)):
+            own = [move for move, bit in zip(self._tables.moves.rows, steps) if bit == step]
+            of_moves = [self._of_move(move.number) for move in own]
+            common = set.intersection(*of_moves)
+            decided = decided and None not in common.union(*of_moves) and all(links == common for links in of_moves)
+            for link in common:
+                if link is not None:
+                    found[link] = found.get(link, 0) | step
+        # Texts are compared last, and only where all else holds.
+        order = sorted(found.items(), key=lambda item: (item[0][0] != engine_layout.PROGRAM, item))
+        return [[*link[:3], mask, link[3]] for link, mask in order], decided
+
+    def within(self, bound: Sequence[int], last: int) -> list[list[int]]:
+        """The links that hold if the first event, ``last`` events before, is in the window that ``bound`` measures."""
+        constants, size, column = self._to.constants, bound[layout.O_SIZE], bound[layout.O_COLUMN]
+        if size not in constants:
+            constants.append(size)
+        now, then = (opcodes.COLUMN, column), (opcodes.COLUMN, column | last << layout.COLUMN_BITS)
+        shorter = [(opcodes.CONSTANT, constants.index(size)), (opcodes.COMPARE_I, engine_layout.LT)]
+        operator, start, stop, distance = self._added([now, then, (opcodes.SUBTRACT_I, 0), *shorter])
+        return [[operator, start, stop, 1 << last, distance]]
+
+    def _found(self) -> list[dict[_Place, _Origin]]:
+        """The origins of the slots of each state that are the same whichever moves led there."""
+        tables = self._tables
+        origins: list[dict[_Place, _Origin]] = [{} for _ in range(tables.transducer.states)]
+        # A slot that is kept for longer is only followed where all matches have as many events.
+        levels = levels_of(tables) or {}
+        for state in sorted(range(len(origins)), key=lambda q: levels.get(q, 0)):
+            entering = [move for move in tables.moves.rows if move.target == state]
+            if tables.moves.loops[state] and not self._waiting:
+                continue  # a run may wait here, for any number of events
+            some = [self._after(move.number, origins[move.transition.source]) for move in entering]
+            for slot, origin in some[0].items() if some else ():
+                others = [own.get(slot, _UNKNOWN) for own in some]
+                if all(other[:2] == origin[:2] for other in others):
+                    origins[state][slot] = *origin[:2], min((other[2] for other in others), key=len)
+        return origins
+
+    def _after(self, number: int, before: Mapping[_Place, _Origin]) -> dict[_Place, _Origin]:
+        """The origins of slots behind a move, given those before it."""
+        steps = rows_of_move(self._tables, number, engine_layout.T_STEP)
+        slots = [step[engine_layout.S_SLOT] for step in steps]
+        # With a bound a value is forgotten at some time.
+        copies = rows_of_move(self._tables, number, engine_layout.T_COPY)
+        copied = {source: slot for slot, source, bound in copies if bound < 0 and slot not in slots}
+        found: dict[_Place, _Origin] = {}
+        for place, (distance, column, operators) in before.items():
+            slot = copied.get(place[0] if isinstance(place, tuple) else place)
+            if slot is not None:
+                found[(slot, place[1]) if isinstance(place, tuple) else slot] = distance + 1, column, operators
+        for slot, step in zip(slots, steps):
+            if step[engine_layout.S_OPERATION] == engine_layout.NEW_SET and slots.count(slot) == 1:
+                found |= {(slot, field): (1, column, _ALL) for field, column in self._only_row(step)}
+                continue
+            operators = _KEPT_FOR.get(step[engine_layout.S_OPERATION], ())
+            plain = step[engine_layout.S_SOURCE] == engine_layout.FROM_COLUMN and operators
+            if plain and slots.count(slot) == 1:
+                found[slot] = 1, step[engine_layout.S_INDEX], operators
+        return found
+
+    def _only_row(self, step: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """The fields of a new collection that has one row with values from event columns, each with its column."""
+        arrays = self._tables.arrays
+        first, last, begin, end = arrays.products[step[engine_layout.S_SOURCE]].tolist()
+        fields = arrays.fields[step[engine_layout.S_INDEX] : step[engine_layout.S_FIELDS_END]].tolist()
+        # Rows of other collections or a condition may make it more rows or none, and a bound forgets them.
+        if (first, begin) == (last, end) and all(field[-1] < 0 for field in fields):
+            for number, (source, column, *_) in enumerate(fields):
+                if source == engine_layout.FROM_COLUMN:
+                    yield number, column
+
+    def _of_move(self, number: int) -> set[_Link | None]:
+        """The conditions that are necessary for a move; None among them says that they do not suffice."""
+        origins = self._origins[self._tables.arrays.transitions[number, engine_layout.T_SOURCE]]
+        atoms = rows_of_move(self._tables, number, engine_layout.T_ATOM)
+        found = {self._link(atom, origins) for atom in atoms}
+        compared = (atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL)
+        return found if all(origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared) else found | {None}
+
+    def _link(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
+        operator, kind = atom[engine_layout.A_OPERATOR], atom[engine_layout.A_KIND]
+        if operator == engine_layout.PROGRAM:
+            return self._program(atom, origins)
+        distance, column, operators = origins.get(atom[engine_layout.A_RIGHT], _UNKNOWN)
+        now, other = self._outputs.get(atom[engine_layout.A_LEFT]), self._outputs.get(column)
+        if now is None or other is None or operator not in operators or kind == engine_layout.RANK:
+            return None
+        forms, columns = {now[layout.O_FORM], other[layout.O_FORM]}, (now[layout.O_COLUMN], other[layout.O_COLUMN])
+        if forms == {layout.AS_TEXT}:
+            # Entries of two columns have nothing in common.
+            equal = operator in (engine_layout.EQ, engine_layout.NE) and columns[0] == columns[1]
+            return (operator, *columns, distance) if equal else None
+        one, before = self._read(atom[engine_layout.A_LEFT], 0), self._read(column, distance)
+        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
+        return None if one is None or before is None else self._added([*one, *before, (compared, operator)])
+
+    def _program(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
+        """The program of an atom, with columns of events before in place of slots and of only rows of collections."""
+        arrays = self._tables.arrays
+        sets = arrays.ranges[atom[engine_layout.A_RANGE] : atom[engine_layout.A_RANGE_END], 0].tolist()
+        if any((slot, 0) not in origins for slot in sets):
+            return None
+        code: list[tuple[int, int]] = []
+        for opcode, argument in arrays.code[atom[engine_layout.A_LEFT] : atom[engine_layout.A_RIGHT]].tolist():
+            if opcode in (opcodes.SLOT, opcodes.SET_FIELD):
+                of_set = opcode == opcodes.SET_FIELD
+                place = (sets[argument >> 16], argument & 0xFFFF) if of_set else argument
+                distance, column, operators = origins.get(place, _UNKNOWN)
+                read = self._read(column, distance) if operators is _ALL else None
+            elif opcode == opcodes.COLUMN:
+                read = self._read(argument, 0)
+            elif opcode == opcodes.CONSTANT:
+                constants, value = self._to.constants, int(arrays.constants[argument])
+                if value not in constants:
+                    constants.append(value)
+                read = [(opcodes.CONSTANT, constants.index(value))]
+            else:
+                beyond = opcode in (opcodes.ROWS, opcodes.CALL, opcodes.RANKED)
+                read = None if beyond else [(opcode, argument)]
+            if read is None:
+                return None
+            code += read
+        return self._added(code)
+
+    def _added(self, code: Sequence[tuple[int, int]]) -> _Link:
+        key = tuple(code)
+        if key not in self._programs:
+            start = len(self._to.code)
+            self._to.code.extend(map(list, code))
+            before = max((a >> layout.COLUMN_BITS for opcode, a in code if opcode == opcodes.COLUMN), default=0)
+            self._programs[key] = engine_layout.PROGRAM, start, start + len(code), before
+        return self._programs[key]
+
+    def _read(self, column: int, distance: int) -> list[tuple[int, int]] | None:
+        """The instructions for a column of events, read of the event this far before; None if there are none."""
+        output = self._outputs.get(column)
+        if output is None or output[layout.O_FORM] not in (layout.AS_INT, layout.AS_FLOAT):
+            return None
+        code: list[tuple[int, int]] = []
+        for opcode, argument in code_of(output, self._to.code):
+            if opcode == opcodes.COLUMN:
+                if argument >> layout.COLUMN_BITS or self._to.rows[argument][layout.C_LAYOUT] == layout.TRUTH:
+                    return None
+                argument |= distance << layout.COLUMN_BITS
+            code.append((opcode, argument))
+        return code
