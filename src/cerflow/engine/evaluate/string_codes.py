@@ -12,7 +12,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 
-#: Arrow looks up the strings of an array if at most so many times as many are known.
+#: Arrow looks up the strings of an array, unless more than this many times as many are known.
 _MANY = 8
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cerflow.base.array_types import Bytes, IntRows, Ints, Mask, Smalls
 from cerflow.engine import layout
 
-#: Numbers are counted rather than sorted if they lie among at most so many times as many.
+#: Distinct numbers are found by counting if their range is at most this many times their number, else by sorting.
 _SPAN = 16
 
 

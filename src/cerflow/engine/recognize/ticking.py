@@ -46,7 +46,7 @@ def take_with_ticks(
         return array_of_numbers(numbered.positions_at(rows)[0]), shown
 
     def read(some: Ints, found: EventArrays, rows: int) -> list[Part]:
-        """Process some of the events, by number, with the ticks of the deadlines that so many ``rows`` have shown."""
+        """Process the events with some numbers, and the ticks of the deadlines that the first ``rows`` rows show."""
         at = at_rows[some]
         deadlines.add(found, times, at)
         found, count, shown, sources = deadlines.woven_in(times[:rows], found, at, moments)

@@ -28,8 +28,8 @@ _COPIED = 1 << 12
 _FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
-#: Pairs are joined if at most so many have to be looked at for each event. If conditions between events are left, which
-#: passes may decide first, at most so many at once, and so many behind the passes, as the automaton would look at them.
+#: The most pairs to look at for each event where only keys join them; where conditions do, before the passes, which may
+#: decide these; and after the passes, when the automaton would look at the pairs itself.
 _PAIRS, _PAIRS_AT_ONCE, _PAIRS_LEFT = 16, 4, 256
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
 _ALIKE = 4

@@ -7,10 +7,9 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
 from cerflow.engine.kernels.scan.marks import list_marked
-from cerflow.engine.kernels.scan.scan import collected
+from cerflow.engine.kernels.scan.scan import mark_all
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
@@ -45,13 +44,9 @@ def absent(address, batch, count, key, opening, ending, carried, found):
     if begin >= behind or 2 * (last + 1 + count - behind) > count:
         return layout.SCANNED, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
     guards = v.start_of(s.guards)
-    while control[layout.LOOKED_AHEAD] == 0 and control[layout.ROW] < count:
-        row = control[layout.ROW]
-        size = min(count - row, layout.BLOCK)
-        reason = mark_block(s, row, size, guards + row, np.int64(0), True, address)
-        if reason != layout.SCANNED:
-            return collected(s, reason, row, count), last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
-        control[layout.ROW] = row + size
+    reason = mark_all(s, count, address) if control[layout.LOOKED_AHEAD] == 0 else np.int64(layout.SCANNED)
+    if reason != layout.SCANNED:
+        return reason, last, begin, behind, np.int64(0), np.int64(NOT_FOUND)
     # If it stops from here on, keys get new numbers.
     control[layout.ROW], control[layout.LOOKED_AHEAD], control[layout.TEXT] = 0, 1, layout.NO_KEYS
     single, many = _pass(s, guards, count, key, opening, ending, begin, behind, found)

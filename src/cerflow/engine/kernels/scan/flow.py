@@ -190,7 +190,7 @@ def rows_in_window(s, count):
 
 @part
 def slots_for(s, rows):
-    """How many rows of `flows` to use for so many ``rows`` in a window: only their keys matter at a time.
+    """How many rows of `flows` suffice for the keys of the ``rows`` in a window, which is all that matters at a time.
 
     ``s`` are the arrays of the scan.
     """

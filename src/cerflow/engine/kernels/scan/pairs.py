@@ -7,18 +7,18 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
+from cerflow.engine.kernels.scan.blocks import compute_block
 from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
 from cerflow.engine.kernels.scan.keys import enter_slot, is_entered, list_rows, shift_of_slots
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
-from cerflow.engine.kernels.scan.scan import collected, formed, value_of
+from cerflow.engine.kernels.scan.scan import formed, mark_all, value_of
 from cerflow.engine.kernels.scan.texts import equal_texts, linked
 from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
 from cerflow.engine.scan import layout
 
 #: The automaton has to read all rows.
 NOT_FOUND = -1
-#: There is no room for all pairs.
+#: `pairs` is full.
 _FULL = -2
 #: Pairs that may be looked at besides some for each row with guards.
 _SOME = 1 << 12
@@ -46,13 +46,9 @@ def find_pairs(address, batch, count, opening, ending, carried, ends, choice, mo
     control, zero = s.control, np.int64(0)
     v.locate(s.columns, s.texts, batch)
     guards = v.start_of(s.guards)
-    while control[layout.ROW] < count:
-        begin = control[layout.ROW]
-        size = min(count - begin, layout.BLOCK)
-        reason = mark_block(s, begin, size, guards + begin, zero, True, address)
-        if reason != layout.SCANNED:
-            return collected(s, reason, begin, count), zero, zero, zero
-        control[layout.ROW] = begin + size
+    reason = mark_all(s, count, address)
+    if reason != layout.SCANNED:
+        return reason, zero, zero, zero
     for k in range(8):
         v.store_word(guards + count, k, zero)
     control[layout.LOOKED_AHEAD] = 1

@@ -152,6 +152,23 @@ def collected(s, reason, row, end):
     return reason
 
 
+@part
+def mark_all(s, count, address):
+    """Write the `guards` of the rows from `ROW` up to ``count``; returns what stopped it, to go on from `ROW`.
+
+    ``s`` are the arrays of the scan at ``address``.
+    """
+    control, guards = s.control, v.start_of(s.guards)
+    while control[layout.ROW] < count:
+        begin = control[layout.ROW]
+        size = min(count - begin, layout.BLOCK)
+        reason = mark_block(s, begin, size, guards + begin, np.int64(0), True, address)
+        if reason != layout.SCANNED:
+            return collected(s, reason, begin, count)
+        control[layout.ROW] = begin + size
+    return layout.SCANNED
+
+
 @kernel
 def slot_of(outcomes, node, outcome):
     """The slot of a hash table where an outcome of a node is, or a free one."""

@@ -29,7 +29,7 @@ def eight_bytes(data, left):
 
 @inlined
 def _head(letters, size, start, length):
-    """The first eight bytes of a text among so many ``letters``, or zeros behind it."""
+    """The first eight bytes of a text, with zeros behind a shorter one; ``letters`` has ``size`` bytes."""
     if length < 8 and start + 8 <= size:
         return v.load_word(letters + start, 0) & ((np.int64(1) << 8 * length) - 1)
     return eight_bytes(letters + start, length)
