@@ -12,8 +12,9 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.programs import truth_at
+from cerflow.engine.kernels.scan.texts import equal_texts
 from cerflow.engine.kernels.step.bytecode import binary, unary, words_compare
-from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NULL
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL, PROGRAM
 from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
 from cerflow.engine.scan import layout
 
@@ -50,10 +51,34 @@ def compute_block(s, start, stop, count):
                 wide[top - 1, k] = s.stack[0]
 
 
+@part
+def compute_link(s, n, count):
+    """Leave 1 in `wide`, row 0, for those of the first ``count`` `chosen` rows that fulfil link ``n``.
+
+    See `compute_block` for rows before which there are too few events. ``s`` are the arrays of the scan.
+    """
+    operator, start, stop, _, distance = s.links[n]
+    if operator == PROGRAM:
+        compute_block(s, start, stop, count)
+        return
+    t, wanted = start, np.int64(operator == EQ)
+    _find_before(s, distance, count)
+    if s.texts[t, layout.T_LAYOUT] == layout.INT32 and s.texts[t, layout.T_VALID] == 0:
+        codes, entries = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET], s.texts[t, layout.T_ROOM] - 1
+        for k in range(count):
+            one, two = v.load_int(codes, s.chosen[k]), v.load_int(codes, s.rows[k])
+            # Nothing promises that indices are in their dictionary.
+            known = (np.uint64(one) < np.uint64(entries)) & (np.uint64(two) < np.uint64(entries))
+            s.wide[0, k] = known & (np.int64(one == two) == wanted)
+    else:
+        for k in range(count):
+            s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], s.rows[k]) == wanted
+
+
 @inlined
-def _read(s, column, distance, count, top):
-    """Write the words of a column for each row, read from the event ``distance`` events before."""
-    wide, at = s.wide, s.rows
+def _find_before(s, distance, count):
+    """Leave in `rows` the event ``distance`` events before each of the `chosen` rows, or its partner."""
+    at = s.rows
     keyed, paired = s.before.shape[0] > 0, s.partners.shape[0] > 0
     for k in range(count):
         at[k] = s.chosen[k] if keyed or paired else max(s.chosen[k] - distance, 0)
@@ -62,7 +87,19 @@ def _read(s, column, distance, count, top):
             at[k] = max(s.before[at[k]], 0)
     for k in range(count if paired and distance > 0 else 0):
         at[k] = s.partners[k]
-    data = v.words_at_once(s.columns, column)
+
+
+@inlined
+def _read(s, column, distance, count, top):
+    """Write the words of a column for each row, read from the event ``distance`` events before."""
+    wide, at = s.wide, s.rows
+    data, first = v.words_at_once(s.columns, column), s.chosen[0] - distance
+    # Pairs may repeat a row.
+    in_a_row = s.partners.shape[0] == 0 and (distance == 0 or s.before.shape[0] == 0)
+    if data != 0 and count > 0 and in_a_row and first >= 0 and s.chosen[count - 1] - s.chosen[0] == count - 1:
+        _copy(data + 8 * first, v.start_of(wide[top]), count)
+        return
+    _find_before(s, distance, count)
     if data != 0:
         for k in range(count):
             wide[top, k] = v.load_word(data, at[k])
@@ -74,20 +111,21 @@ def _read(s, column, distance, count, top):
             wide[top, k] = v.word_of(s.columns, column, at[k], s.control[layout.FIRST])
 
 
+@part
+def _copy(words, to, count):
+    for k in range(count):
+        v.store_word(to, k, v.load_word(words, k))
+
+
 @inlined
 def _combine(s, opcode, argument, count, top):
     """Combine the two topmost values of each row."""
     wide = s.wide
-    if opcode == COMPARE_F:
-        for k in range(count):
-            x, y = as_float(wide[top - 1, k]), as_float(wide[top, k])
-            known = not (math.isnan(x) or math.isnan(y))
-            wide[top - 1, k] = np.int64(words_compare(argument, x, y)) if known else NULL
-    elif opcode == COMPARE_I:
-        for k in range(count):
-            a, b = wide[top - 1, k], wide[top, k]
-            known = a != NULL and b != NULL
-            wide[top - 1, k] = np.int64(words_compare(argument, a, b)) if known else NULL
+    if opcode in (COMPARE_F, COMPARE_I):
+        less = np.int64(argument in (LT, LE, NE))
+        same = np.int64(argument in (LE, EQ, GE))
+        more = np.int64(argument in (GT, GE, NE))
+        _compare(opcode == COMPARE_F, v.start_of(wide[top - 1]), v.start_of(wide[top]), count, less, same, more)
     elif opcode == ADD_F:
         for k in range(count):
             wide[top - 1, k] = bits_of(as_float(wide[top - 1, k]) + as_float(wide[top, k]))
@@ -99,6 +137,21 @@ def _combine(s, opcode, argument, count, top):
             s.stack[0], s.stack[1] = wide[top - 1, k], wide[top, k]
             binary(opcode, argument, s.stack, 1)
             wide[top - 1, k] = s.stack[0]
+
+
+@part
+def _compare(floating, left, right, count, less, same, more):
+    """Compare words; the result is 1 where ``less``, ``same`` or ``more`` is. The compiler makes vectors of it."""
+    if floating:
+        for k in range(count):
+            x, y = as_float(v.load_word(left, k)), as_float(v.load_word(right, k))
+            holds = np.int64(x < y) & less | np.int64(x == y) & same | np.int64(x > y) & more
+            v.store_word(left, k, holds if (x == x) & (y == y) else NULL)
+    else:
+        for k in range(count):
+            a, b = v.load_word(left, k), v.load_word(right, k)
+            holds = np.int64(a < b) & less | np.int64(a == b) & same | np.int64(a > b) & more
+            v.store_word(left, k, holds if (a != NULL) & (b != NULL) else NULL)
 
 
 # -- tests -------------------------------------------------------------------------------------------------------------

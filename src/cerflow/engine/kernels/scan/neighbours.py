@@ -7,12 +7,11 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import compute_block, mark_block
+from cerflow.engine.kernels.scan.blocks import compute_link, mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.texts import entries_of, fetch_entries, linked
-from cerflow.engine.layout import PROGRAM
+from cerflow.engine.kernels.scan.texts import entries_of, fetch_entries
 from cerflow.engine.scan import layout
 
 
@@ -66,34 +65,56 @@ def _keep_kinds(s, guards, begin, count):
 def _keep_linked(s, ends, begin, count):
     """Clear those of the ``ends`` of matches in ``count`` rows where conditions on events before fail."""
     last, rows = s.step_guards.shape[0] - 1, s.allowed
-    for first in range(0, count, layout.STRETCH):
-        stop = min(first + layout.STRETCH, count)
+    for first in range(0, count, layout.STRETCH - layout.CARRIED):
+        stop = min(first + layout.STRETCH - layout.CARRIED, count)
+        n = np.int64(0)
+        while n < s.links.shape[0] and 8 * v.rows_with(ends + first, stop - first, 1) > stop - first:
+            _clear(s, n, ends, begin, first, stop)
+            n += 1
+        if n == s.links.shape[0]:
+            continue
         some = list_marked(s, first, stop, ends)
         for k in range(some):
             rows[k] = begin + s.chosen[k]
         for k in range(first, stop):
             v.store_byte(ends, k, 0)
-        for n in range(s.links.shape[0]):
+        while n < s.links.shape[0]:
             for step in range(last + 1):
                 if s.links[n, layout.L_MASK] >> step & 1 == 1:
                     some = _keep(s, n, rows, some, last - step)
+            n += 1
         for k in range(some):
             v.store_byte(ends, rows[k] - begin, 1)
 
 
 @inlined
+def _clear(s, n, ends, begin, first, stop):
+    """Clear those of the ``ends`` from ``first`` to ``stop`` whose events do not fulfil link ``n``."""
+    last = s.step_guards.shape[0] - 1
+    asked = max(first - last, -begin)
+    for k in range(stop - asked):
+        s.chosen[k] = begin + asked + k
+    compute_link(s, n, stop - asked)
+    held = v.start_of(s.chosen)
+    for k in range(stop - asked):
+        v.store_byte(held, k, s.wide[0, k] == 1)
+    for step in range(last + 1):
+        if s.links[n, layout.L_MASK] >> step & 1 == 1:
+            back = last - step
+            for k in range(max(first, asked + back), stop):
+                v.store_byte(ends, k, v.load_byte(ends, k) & v.load_byte(held, k - asked - back))
+
+
+@inlined
 def _keep(s, n, rows, count, back):
     """Keep those of ``count`` rows for which condition ``n`` holds, ``back`` rows before; returns how many."""
-    kept = np.int64(0)
-    program = s.links[n, layout.L_OPERATOR] == PROGRAM
-    if program:
-        for k in range(count):
-            s.chosen[k] = rows[k] - back
-        compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], count)
     for k in range(count):
-        row = rows[k] - back
+        s.chosen[k] = rows[k] - back
+    compute_link(s, n, count)
+    kept = np.int64(0)
+    for k in range(count):
         rows[kept] = rows[k]
-        kept += s.wide[0, k] == 1 if program else linked(s, n, row, row - s.links[n, layout.L_DISTANCE])
+        kept += np.int64(s.wide[0, k] == 1)
     return kept
 
 
@@ -217,33 +238,17 @@ def relate(s, n, begin, count):
 
     ``s`` are the arrays of the scan.
     """
-    mask = ~s.links[n, layout.L_MASK]
-    if s.links[n, layout.L_OPERATOR] == PROGRAM:
-        some = np.int64(0)
-        for k in range(count):
-            some += np.int64(s.allowed[k] & ~mask != 0)
-        if 4 * some > 3 * count:
-            for k in range(count):
-                s.chosen[k] = begin + k
-            compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], count)
-            for k in range(count):
-                s.allowed[k] &= -1 if s.wide[0, k] == 1 else mask
-        elif some > 0:
-            some = np.int64(0)
-            for k in range(count):
-                s.chosen[some] = begin + k
-                some += np.int64(s.allowed[k] & ~mask != 0)
-            compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], some)
-            for k in range(some):
-                s.allowed[s.chosen[k] - begin] &= -1 if s.wide[0, k] == 1 else mask
-        return
+    mask, some = ~s.links[n, layout.L_MASK], np.int64(0)
     for k in range(count):
-        if s.allowed[k] & ~mask != 0:
-            before = begin + k
-            for _ in range(s.links[n, layout.L_DISTANCE]):
-                before = max(np.int64(s.before[before]), 0)
-            if not linked(s, n, begin + k, before):
-                s.allowed[k] &= mask
+        s.chosen[some] = begin + k
+        some += np.int64(s.allowed[k] & ~mask != 0)
+    if 4 * some > 3 * count:
+        some = count
+        for k in range(count):
+            s.chosen[k] = begin + k
+    compute_link(s, n, some)
+    for k in range(some):
+        s.allowed[s.chosen[k] - begin] &= -1 if s.wide[0, k] == 1 else mask
 
 
 @part

@@ -7,13 +7,13 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import compute_block
+from cerflow.engine.kernels.scan.blocks import compute_link
 from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
 from cerflow.engine.kernels.scan.keys import enter_slot, is_entered, list_rows, shift_of_slots
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
 from cerflow.engine.kernels.scan.scan import formed, mark_all, value_of
-from cerflow.engine.kernels.scan.texts import equal_texts, linked
-from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
+from cerflow.engine.kernels.scan.texts import equal_texts
+from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST
 from cerflow.engine.scan import layout
 
 #: The automaton has to read all rows.
@@ -209,14 +209,11 @@ def _related(s, begin, end, choice, address):
         for n in range(some):
             others[n], chosen[n] = s.pairs[first + n, 0], s.pairs[first + n, 1]
         for n in range(s.links.shape[0]):
-            program, left = s.links[n, layout.L_OPERATOR] == PROGRAM, some
-            if program:
-                compute_block(s, s.links[n, layout.L_READ], s.links[n, layout.L_STOP], some)
-            some = np.int64(0)
+            compute_link(s, n, some)
+            left, some = some, np.int64(0)
             for k in range(left):
-                row, other = chosen[k], others[k]
-                chosen[some], others[some] = row, other
-                some += np.int64(s.wide[0, k] == 1 if program else linked(s, n, row, other))
+                chosen[some], others[some] = chosen[k], others[k]
+                some += np.int64(s.wide[0, k] == 1)
         for k in range(some):
             # This takes longer than most conditions.
             if not _has_key_of(s, chosen[k], others[k], address):

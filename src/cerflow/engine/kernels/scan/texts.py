@@ -6,7 +6,6 @@ import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.layout import EQ
 from cerflow.engine.scan import layout
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -145,12 +144,6 @@ def equal_texts(texts, t, row, other):
         return np.int64(0)
     same = _head(letters, size, start, length) == _head(letters, size, begin, length)
     return np.int64(same and _same_rest(letters + start, letters + begin, length))
-
-
-@inlined
-def linked(s, n, row, other):
-    """Whether the texts of a ``row`` and an ``other`` one fulfil link ``n``; ``s`` are the arrays of the scan."""
-    return equal_texts(s.texts, s.links[n, layout.L_READ], row, other) == np.int64(s.links[n, layout.L_OPERATOR] == EQ)
 
 
 @inlined
