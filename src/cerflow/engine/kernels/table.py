@@ -24,7 +24,7 @@ find_rows = Kernel("scan", "scan.neighbours", "find_rows", "q q q q q")
 write_candidates = Kernel("scan", "scan.scan", "write_candidates", "q")
 flow = Kernel("scan", "scan.flow", "flow", "q q q q q")
 flow_by_key = Kernel("scan", "scan.flow_by_key", "flow_by_key", "q q q q q q q")
-find_pairs = Kernel("scan", "scan.pairs", "find_pairs", "q q q q q q q q q", results=4)
+join_events = Kernel("scan", "scan.joins", "join_events", "q q q q q q q", results=5)
 absent = Kernel("scan", "scan.absence", "absent", "q q q q q q q i2", results=6)
 ask_rows = Kernel("scan", "base.calls", "ask_rows", "q q1 q i1")
 

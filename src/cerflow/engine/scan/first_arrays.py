@@ -49,13 +49,13 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         tests_of[number] = row
     flow = None if isinstance(program.flow, str) else program.flow
     by_key = None if flow is None or contiguity is not None else flow.by_key
-    pairs = None if contiguity is not None or isinstance(program.pairs, str) else program.pairs
-    links = () if (related := contiguity or by_key or pairs) is None else related.links
+    join = None if contiguity is not None or isinstance(program.join, str) else program.join
+    links = () if (related := contiguity or by_key or join) is None else related.links
     # The programs that run on many rows at once.
     spans = [row[2:] for row in program.tests.values() if row[layout.K_KIND] == layout.RUN]
     spans += [link[layout.L_READ : layout.L_STOP + 1] for link in links if link[layout.L_OPERATOR] == PROGRAM]
     depth = max((_depth(program.code[start:stop]) for start, stop in spans), default=min(len(links), 1))
-    asks = by_key is not None or pairs is not None or (contiguity is not None and contiguity.related)
+    asks = by_key is not None or join is not None or (contiguity is not None and contiguity.related)
     block = layout.STRETCH if depth or asks else 0
     return no_arrays()._replace(
         **({} if flow is None else flow.leads.arrays),
@@ -83,7 +83,8 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
         rows=np.zeros(block, np.int64),
-        partners=np.zeros(0 if pairs is None else layout.STRETCH, np.int64),
+        partners=np.zeros((0, 0) if join is None else (len(join.guards), layout.STRETCH), np.int64),
+        join_guards=np.array([] if join is None else join.guards, np.int64),
         wide=np.zeros((depth, block), np.int64),
         guards=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),

@@ -74,7 +74,7 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     SAMPLE_KEPT,
     RESTS,  # where to go on (one more row than there are: it has not rested)
     PAUSE,  # the rows for which to rest next time
-    OPENINGS,  # rows that open pairs
+    OPENINGS,  # rows that matches wait in
 ) = range(45)
 CONTROLS = 45
 #: In MARKS.
@@ -268,9 +268,10 @@ class ScanArrays(NamedTuple):
     numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
     allowed: Ints  # (STRETCH,) by row: its steps, as bits
     rows: Ints  # (STRETCH,) of which events a column is read
-    partners: Ints  # (STRETCH,) the other rows of pairs, where events are related in pairs; else nothing
-    opened: IntRows  # (room, 2): events that open pairs: the hash of the key, below it the one before; what is measured
-    pairs: SmallRows  # (room, 2): the rows of matches of two events
+    partners: IntRows  # (steps, STRETCH): by how many events before, the other rows of matches that are joined
+    opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
+    partials: SmallRows  # (room, 2): the first event, in `opened`; the partial match that it extends, or the last row
+    join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     guards: Bytes  # by row: the guards that may hold for it
     led: Ints  # by the guards that may hold, where these lead (`DECIDED`); or UNKNOWN

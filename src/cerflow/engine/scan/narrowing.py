@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import SmallRows
-from cerflow.engine.kernels.table import find_pairs, find_rows, flow, flow_by_key
+from cerflow.engine.kernels.scan.joins import PUT_OFF
+from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, join_events
 from cerflow.engine.layout import EVERYTHING
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, consecutive_events, events_in_turn
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
 from cerflow.engine.scan.program.flow import Flow
-from cerflow.engine.scan.program.pairs import Pairs
+from cerflow.engine.scan.program.joins import Join
 from cerflow.engine.scan.room import ENTRIES, ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.
@@ -28,9 +29,9 @@ _COPIED = 1 << 12
 _FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
-#: The most pairs to look at for each event where only keys join them; where conditions do, before the passes, which may
-#: decide these; and after the passes, when the automaton would look at the pairs itself.
-_PAIRS, _PAIRS_AT_ONCE, _PAIRS_LEFT = 16, 4, 256
+#: The most events to look at for each event where only keys join them; where conditions do, before the passes, which
+#: may decide these; and after the passes, when the automaton would look at them itself.
+_LOOKED_AT, _LOOKED_AT_BEFORE, _LOOKED_AT_LEFT = 16, 4, 256
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
 _ALIKE = 4
 
@@ -176,16 +177,14 @@ class JoinedEvents(NamedTuple):
 
 
 class Joining(Narrowing):
-    """Finds the matches of two events of a batch, and learns whether that pays."""
+    """Finds the matches of a batch by joining their events, and learns whether that pays."""
 
-    def __init__(self, pairs: Pairs) -> None:
+    def __init__(self, join: Join) -> None:
         super().__init__(by_key=True)
-        self._pairs = pairs
+        self._join = join
 
-    @property
-    def relates(self) -> bool:
-        """Whether there are conditions between the two events."""
-        return len(self._pairs.links) > 0
+        #: Whether other passes may leave few enough events to join.
+        self.narrows = len(join.links) > 0
 
     def join(
         self,
@@ -201,42 +200,56 @@ class Joining(Narrowing):
         """The matches in a batch from position ``first`` on; None if the automaton should read all of it.
 
         ``occupied`` are the states in which runs may be before it, as bits; no event follows if it is ``ending``. Tried
-        ``again``, other passes have ruled out rows, and the automaton would look at more pairs itself.
+        ``again``, other passes have ruled out rows, and the automaton would look at more events itself.
         """
-        pairs, control, count = self._pairs, room.control, batch.num_rows
+        join, control, count = self._join, room.control, batch.num_rows
         if count < limits.JOINED_ROWS or not self.pays(count):
             return None
         room.room_for_rows(count, "guards", "slot_of")
-        _room_for_keys(room, count, keyed=pairs.keyed)
-        if count > 2 * len(room.arrays.pairs):
-            room.use(pairs=(max(ENTRIES, count // 2), 2))
+        _room_for_keys(room, count, keyed=join.keyed)
+        if count > 2 * len(room.arrays.partials):
+            room.use(partials=(max(ENTRIES, count // 2), 2))
         control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
-        most = _PAIRS_LEFT if again else _PAIRS_AT_ONCE if self.relates else _PAIRS
-        asked = pairs.opening, pairs.ending, occupied & pairs.waiting != 0, ending, pairs.choice, most
-        while (told := find_pairs(room.shared.address, exported.address, count, *asked))[0] != layout.SCANNED:
+        most, related = _LOOKED_AT, len(join.links) > 0
+        if related:
+            most = _LOOKED_AT_LEFT if again else _LOOKED_AT_BEFORE
+        asked = occupied & join.waiting != 0, ending, join.choice, most
+        while (told := join_events(room.shared.address, exported.address, count, *asked))[0] != layout.SCANNED:
             if told[0] != layout.NO_EVENTS:
                 room.resume(told[0], batch)
             elif control[layout.OPENINGS] > len(room.arrays.opened):
                 room.use(opened=(1 << control[layout.OPENINGS].bit_length(), 2))
-            elif len(room.arrays.pairs) > max(ENTRIES, count):
+            elif len(room.arrays.partials) > max(ENTRIES, count):
                 # So many matches take less room in the graph of the automaton, which they share.
-                told = layout.SCANNED, -1, 0, 0
+                told = layout.SCANNED, -1, -1, 0, 0
                 break
             else:
-                room.use(pairs=(4 * len(room.arrays.pairs), 2))
-        _, found, begin, end = map(int, told)
-        if found < 0:
-            if again or not self.relates:
+                room.use(partials=(4 * len(room.arrays.partials), 2))
+        _, begin, end, behind, before = map(int, told)
+        self.narrows = not again and (related or end == PUT_OFF)
+        if end < 0:
+            if not self.narrows:
                 self.learn(count, count, count)
             return None
-        rows, guards = room.arrays.pairs[:found].T.copy(), room.arrays.guards
-        labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(pairs.labels, rows)]
-        guards[begin:end] = 0
+        rows, guards = _rows_of(room, begin, end, len(join.guards)), room.arrays.guards
+        labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(join.labels, rows)]
+        guards[behind:before] = 0
         control[layout.MARKS] = layout.MARKED
-        matches = CountedMatches(found, partial(_paired, first, rows, labels), single=pairs.choice != EVERYTHING)
-        return JoinedEvents(matches if found else None, begin, end)
+        made = partial(_joined, first, rows, labels)
+        matches = CountedMatches(end - begin, made, single=join.choice != EVERYTHING) if begin < end else None
+        return JoinedEvents(matches, behind, before)
 
 
-def _paired(first: int, rows: SmallRows, labels: Sequence[Any]) -> MatchGraph:
-    """The matches whose first and last events are ``rows`` of a batch from position ``first`` on."""
+def _rows_of(room: ScanRoom, begin: int, end: int, steps: int) -> list[SmallRows]:
+    """The rows of each step of the matches ``[begin, end)`` that were joined."""
+    partials, opened, rows = room.arrays.partials, room.arrays.slot_of, list[SmallRows]()
+    some = partials[begin:end]
+    while len(rows) < steps - 2:
+        rows.append(opened[some[:, 0]])
+        some = partials[some[:, 1]]
+    return [*rows, opened[some[:, 0]], some[:, 1].copy()]
+
+
+def _joined(first: int, rows: Sequence[SmallRows], labels: Sequence[Any]) -> MatchGraph:
+    """The matches whose events of each step are ``rows`` of a batch from position ``first`` on."""
     return events_in_turn([first + some.astype(np.int64) for some in rows], labels)

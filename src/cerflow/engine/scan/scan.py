@@ -24,7 +24,7 @@ from cerflow.engine.scan.program.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.program.compiler import ScanProgram
 from cerflow.engine.scan.program.effects import CountedEvents, effects_of
 from cerflow.engine.scan.program.flow import Flow
-from cerflow.engine.scan.program.pairs import Pairs
+from cerflow.engine.scan.program.joins import Join
 from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
@@ -47,7 +47,7 @@ _CHANGED = (
         "slots",
     ),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
-    *("wide", "edges", "limits", "values", "partners", "opened", "pairs"),
+    *("wide", "edges", "limits", "values", "partners", "opened", "partials"),
 )
 
 
@@ -67,8 +67,8 @@ class BatchScan:
         self._contiguity = None if isinstance(program.contiguity, str) else program.contiguity
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
-        pairs = program.pairs if self._through is not None else ""
-        self._joining = Joining(pairs) if isinstance(pairs, Pairs) else None
+        join = program.join if self._through is not None else ""
+        self._joining = Joining(join) if isinstance(join, Join) else None
         self._narrowed = self._contiguity is not None or (
             self._through is not None and self._through.by_key is not None
         )
@@ -224,7 +224,7 @@ class BatchScan:
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._narrowing.looked_ahead(count, through, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
-            if joining is not None and joining.relates:
+            if joining is not None and joining.narrows:
                 joined = joining.join(self.room, exported, batch, first, occupied, ending=self.ending, again=True)
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:

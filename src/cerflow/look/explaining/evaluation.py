@@ -251,10 +251,8 @@ def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[s
             lines.append(f"those that no partial match{keyed} can take")
         if flow.leads.valued:
             lines.append("those whose values no earlier or later event goes with")
-        if not isinstance(program.pairs, str):
-            lines.append(
-                "nearly all where few pairs have to be compared: matches are two events of a key, which are joined"
-            )
+        if not isinstance(program.join, str):
+            lines.append("nearly all where few combinations are possible: the events of a match are joined")
     if tables.ticking and not (isinstance(flow, Flow) and flow.waits):
         told = program.absence
         single = "matches are single events that nothing follows, found on whole columns"

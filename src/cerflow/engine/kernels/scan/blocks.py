@@ -86,7 +86,7 @@ def _find_before(s, distance, count):
         for k in range(count):
             at[k] = max(s.before[at[k]], 0)
     for k in range(count if paired and distance > 0 else 0):
-        at[k] = s.partners[k]
+        at[k] = s.partners[distance, k]
 
 
 @inlined

@@ -26,7 +26,7 @@ from cerflow.engine.scan.program.effects import counted_states, empties_states
 from cerflow.engine.scan.program.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.scan.program.flow import Flow, flow_of
 from cerflow.engine.scan.program.guards import Guards, relevant_guards
-from cerflow.engine.scan.program.pairs import Pairs, pairs_of
+from cerflow.engine.scan.program.joins import Join, join_of
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import condition as c
@@ -85,7 +85,7 @@ class ScanProgram:
     guards: Guards | None
     contiguity: Contiguity | str
     flow: Flow | str
-    pairs: Pairs | str
+    join: Join | str
     absence: Absence | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]
@@ -145,7 +145,7 @@ class _ProgramCompiler:
         single = "single events wait" if isinstance(waits, Absence) else None
         counted = "matches are counted by the runs in each state" if self._counts(outputs, guards, lie) else None
         through = whole or single or counted or flow_of(self.tables, outputs, guards, self.to, measured)
-        joined = pairs_of(self.tables, outputs, guards, through, self.to)
+        joined = join_of(self.tables, outputs, guards, through, self.to)
         return ScanProgram(
             self.to.attributes,
             self.to.rows,

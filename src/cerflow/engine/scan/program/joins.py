@@ -1,4 +1,4 @@
-"""Matches of two events that columns decide, with anything between them: a first event waits for a last one.
+"""Matches that columns decide, of as many events each, with anything between them: each event waits for the next one.
 
 They are found like a join: what an event may end is looked up, by key if there is one, as far back as the window goes.
 """
@@ -15,20 +15,19 @@ from cerflow.engine.scan.program.contiguous import key_column, labels_of_steps, 
 from cerflow.engine.scan.program.emitting import ScannedColumns
 from cerflow.engine.scan.program.flow import Flow
 from cerflow.engine.scan.program.guards import Guards
-from cerflow.engine.scan.program.links import Links
+from cerflow.engine.scan.program.links import Links, levels_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """How two events are a match: the first has one of the guards ``opening``, the last one of the guards ``ending``.
+class Join:
+    """How some events are a match: for each step, ``guards`` has those of which one must hold for its event.
 
     ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
     ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`).
     """
 
-    opening: int
-    ending: int
+    guards: Sequence[int]
     links: Sequence[Sequence[int]]
     labels: IntRows
     waiting: int
@@ -36,14 +35,14 @@ class Pairs:
     keyed: bool
 
 
-def pairs_of(
+def join_of(
     tables: TransducerTables,
     outputs: Sequence[Sequence[int]],
     relevant: Guards | None,
     flow: Flow | str,
     to: ScannedColumns,
-) -> Pairs | str:
-    """How matches are pairs of events, or why the automaton has to find them.
+) -> Join | str:
+    """How the events of matches are joined, or why the automaton has to find them.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events, and ``flow`` is that
     of the same tables. The programs of conditions are added to the code of ``to``.
@@ -58,38 +57,39 @@ def pairs_of(
     if isinstance(flow, str):
         return flow
     if flow.by_key is not None or flow.first:
-        return "other events between the two count"
+        return "other events between those of a match count"
     if key_column([row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]) is None:
         return "a key in one of several columns"
-    first = [move.transition.source in initial for move in moves.rows]
-    opening = [move for move, is_first in zip(moves.rows, first) if is_first]
-    ending = [move for move, is_first in zip(moves.rows, first) if not is_first]
-    waiting = {move.target for move in opening}
-    two = {move.transition.source for move in ending} == waiting and len(waiting) == 1
-    if not two or any(m.final for m in opening) or not all(m.final and m.target < 0 for m in ending):
-        return "not all matches have two events"
-    if any(frozenset() not in moves.loops[state] for state in initial | waiting):
-        return "events between the two count"
+    levels = levels_of(tables) or {}
+    steps = [levels.get(move.transition.source, -1) for move in moves.rows]
+    last = max(steps, default=0)
+    if last < 1 or -1 in steps or any(m.final != (step == last) for m, step in zip(moves.rows, steps)):
+        return "not all matches have the same number of events, two or more"
+    if any(frozenset() not in moves.loops[state] for state in levels):
+        return "events between those of a match count"
     apart = any(column.window is not None for column in tables.columns) or len(tables.arrays.local) > 0
     if apart or flow.window != tables.transducer.window:
         return "a window that is not one of all matches"
     if tables.detecting:
         # One match shows that there are some.
         choice = engine_layout.LATEST
-    steps = [1 if is_first else 2 for is_first in first]
-    whole = labels_of_steps(tables, steps, 2, relevant, choice)
+    if last > 1 and choice != engine_layout.EVERYTHING:
+        return "a strategy, and more than two events"
+    bits = [1 << step for step in steps]
+    whole = labels_of_steps(tables, bits, last + 1, relevant, choice)
     if isinstance(whole, str):
         return whole
     made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
     if not (tables.detecting or made.all()):
         return "an event that is not part of the result"
-    links, decided = Links(tables, outputs, to, waiting=True).rows(steps)
+    links, decided = Links(tables, outputs, to, waiting=True).rows(bits)
     if not decided:
         return "a condition that columns cannot decide"
     if tables.limit is not None and choice == engine_layout.EVERYTHING:
-        if tables.limit > 1 or links:
+        if tables.limit > 1 or links or last > 1:
             return "LIMIT or ANY chooses among runs with different values"
         # The latest start comes first.
         choice = engine_layout.LATEST
-    (opens, closes), labels = whole
-    return Pairs(opens, closes, links, labels, sum(1 << state for state in waiting), choice, len(flow.keyed) > 0)
+    guards, labels = whole
+    waiting = sum(1 << state for state in levels.keys() - initial)
+    return Join(guards, links, labels, waiting, choice, len(flow.keyed) > 0)

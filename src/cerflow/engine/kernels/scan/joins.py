@@ -1,0 +1,339 @@
+"""Matches whose events wait for each other, found in the rows of a batch by joining these."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.scan import leads
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.blocks import compute_link
+from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
+from cerflow.engine.kernels.scan.keys import enter_slot, is_entered, list_rows, shift_of_slots, tied_words
+from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
+from cerflow.engine.kernels.scan.scan import formed, mark_all, value_of
+from cerflow.engine.kernels.scan.texts import equal_texts
+from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST
+from cerflow.engine.scan import layout
+
+#: The automaton has to read all rows.
+NOT_FOUND = -1
+#: `partials` is full.
+_FULL = -2
+#: Other passes come first.
+PUT_OFF = -3
+#: Pairs that may be looked at besides some for each row with guards.
+_SOME = 1 << 12
+#: Pairs that are compared together, at least.
+_TOGETHER = 1 << 13
+#: If one row in so many opens a match, this is often.
+_OFTEN = 8
+#: The bits of the number of an entry.
+_ENTRY = (1 << 32) - 1
+
+
+@kernel
+def join_events(address, batch, count, carried, ends, choice, most):
+    """Write the matches in a batch of ``count`` rows to ``partials``, in the order of their last rows.
+
+    For each event of a match one of the guards holds that ``join_guards`` has for its step; all agree on the outputs
+    ``keyed``, fulfil the ``links``, and lie within the window that ``reach`` measures. Of the matches of a last row
+    there may be a ``choice``, if they have two events: `EARLIEST` and `LATEST` say which first row they have. Runs may
+    be ``carried`` from before the batch, and later events may end others unless the stream ``ends`` with it: the
+    matches are missing whose rows all lie before a first row or from a second one on.
+
+    Returns what stopped it, as ``scan`` does, to go on from `ROW`, from which on rows have no ``guards`` yet; where the
+    matches begin and end in ``partials``, or `NOT_FOUND` if more than ``most`` events have to be looked at for each row
+    with guards, or `PUT_OFF` if other passes should first rule out rows; and these two rows. Without room for that many
+    `OPENINGS` and for more partial matches it stops with `NO_EVENTS`.
+    """
+    s = v.scan_at(address)
+    control, zero = s.control, np.int64(0)
+    few = control[layout.LOOKED_AHEAD] != 0
+    v.locate(s.columns, s.texts, batch)
+    guards = v.start_of(s.guards)
+    reason = mark_all(s, count, address)
+    if reason != layout.SCANNED:
+        return reason, zero, zero, zero, zero
+    for k in range(8):
+        v.store_word(guards + count, k, zero)
+    control[layout.LOOKED_AHEAD] = 1
+    first, stop, edge = zero, np.int64(count), window_value(s, BOUND, count - 1)
+    if carried != 0:
+        first = leads.first_behind(s, BOUND, count, window_value(s, MEASURE, 0) - 1)
+    if ends == 0:
+        stop = leads.first_behind(s, MEASURE, count, edge)
+    begin, end = np.int64(NOT_FOUND), np.int64(NOT_FOUND)
+    steps, opening = s.join_guards.shape[0], np.int64(0)
+    for step in range(steps - 1):
+        opening |= s.join_guards[step]
+    control[layout.OPENINGS] = v.rows_with(guards, count, opening)
+    # No match may join what lies before with what lies behind.
+    whole = first == 0 and stop == count
+    apart = (
+        first == 0
+        or stop == count
+        or window_value(s, BOUND, min(stop, count - 1)) >= window_value(s, MEASURE, max(first - 1, 0))
+    )
+    if whole or (choice == EVERYTHING and apart and 4 * (first + count - stop) <= count):
+        if control[layout.OPENINGS] > s.opened.shape[0]:
+            return layout.NO_EVENTS, begin, end, first, stop
+        relevant = v.rows_with(guards, count, np.int64(255))
+        control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * (np.float64(relevant) / count))
+        # Passes rule out most of many rows in less time.
+        if steps > 2 and not few and _OFTEN * control[layout.OPENINGS] > count:
+            end = np.int64(PUT_OFF)
+        else:
+            begin = zero
+            end, looked = _pass(s, count, guards, opening, first, stop, choice, most, address)
+            # Keys differ in how many events they have.
+            if steps > 2 and 2 * _looks(s, count, end, looked) > most * relevant + _SOME:
+                end = np.int64(NOT_FOUND)
+        for step in range(steps - 3, -1, -1):
+            if end >= 0:
+                middle, (end, looked) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
+                begin = middle
+    return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
+
+
+@part
+def _pass(s, count, guards, opening, first, stop, choice, most, address):
+    """Write the last two events of all matches; returns where these end, or why they are not known, and the work.
+
+    An event that is not the last of a match becomes an entry of `opened`, with its row in `slot_of`. The entries of a
+    slot of `flows` are a chain, the latest first; 0 ends it, else there is the number of the next one, plus one.
+    """
+    step, last = s.join_guards.shape[0] - 2, s.join_guards.shape[0] - 1
+    before_last, ending = s.join_guards[step], s.join_guards[last]
+    found = related = relevant = opened = looked = np.int64(0)
+    for k in range(s.entered.shape[0]):
+        s.entered[k] = 0
+    width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
+    chosen, keys, measures = v.start_of(s.numbers), v.start_of(s.at), v.start_of(s.measures)
+    heads, entries = v.start_of(s.flows), v.start_of(s.opened)
+    rows, partials, room = v.start_of(s.slot_of), v.start_of(s.partials), s.partials.shape[0]
+    # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
+    latest, earliest = choice == LATEST and s.links.shape[0] == 0, choice == EARLIEST and s.links.shape[0] == 0
+    for begin in range(0, count, layout.STRETCH):
+        some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
+        relevant += some
+        allowed = most * relevant + _SOME
+        for n in range(some):
+            v.store_word(chosen, n, s.chosen[n])
+            if v.load_word(keys, n) >= 0:
+                entry = v.load_word(heads, width * (v.load_word(keys, n) >> shift))
+                v.fetch(entries + 16 * (entry & _ENTRY))
+        for n in range(some):
+            row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
+            slot = max(key, np.int64(0)) >> shift
+            head, own, known = heads + 8 * width * slot, v.load_byte(guards, row), is_entered(s, slot)
+            if earliest:
+                if key >= 0 and not known:
+                    v.store_word(head, 0, np.int64(0))
+                    enter_slot(s, slot)
+                if own & ending != 0 and key >= 0:
+                    if found >= room:
+                        return np.int64(_FULL), looked
+                    bound = leads.bound_of(s, row, measure, times)
+                    other, steps = _earliest(s, head, entries, key, row, bound, address)
+                    looked += steps
+                    if looked > allowed:
+                        return np.int64(NOT_FOUND), looked
+                    if other >= 0:
+                        v.store_int(partials, 2 * found, other)
+                        v.store_int(partials, 2 * found + 1, row)
+                        found += 1
+                if own & opening != 0 and key >= 0:
+                    _queue(s, head, entries, opened, key, row, measure)
+                    opened += 1
+                continue
+            entry = v.load_word(head, 0) if known and key >= 0 else np.int64(-1)
+            if own & ending != 0 and entry >= 0 and row >= first:
+                bound = leads.bound_of(s, row, measure, times)
+                before = np.int64(-1)
+                while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
+                    looked += 1
+                    if looked > allowed:
+                        return np.int64(NOT_FOUND), looked
+                    word = v.load_word(entries, 2 * entry)
+                    before, entry = entry, (word & _ENTRY) - 1
+                    if word >> 32 != key:
+                        continue
+                    other = v.load_int(rows, before)
+                    if v.load_byte(guards, other) & before_last == 0 or (step == 0 and row >= stop and other >= stop):
+                        continue
+                    if found >= room:
+                        found = related = _related(s, related, found, step, choice, address)
+                    if found >= room:
+                        return np.int64(_FULL), looked
+                    v.store_int(partials, 2 * found, before)
+                    v.store_int(partials, 2 * found + 1, row)
+                    found += 1
+                    if latest and _has_key_of(s, row, other, address):
+                        break
+                if step == 0 and entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
+                    # Later events have no greater window either.
+                    if before < 0:
+                        v.store_word(head, 0, np.int64(-1))
+                    else:
+                        v.store_word(entries, 2 * before, v.load_word(entries, 2 * before) >> 32 << 32)
+                if found - related >= _TOGETHER:
+                    found = related = _related(s, related, found, step, choice, address)
+            if own & opening != 0 and key >= 0:
+                next_entry = v.load_word(head, 0) if known else np.int64(-1)
+                v.store_word(entries, 2 * opened, key << 32 | (next_entry + 1))
+                v.store_word(entries, 2 * opened + 1, measure)
+                v.store_int(rows, opened, row)
+                v.store_word(head, 0, opened)
+                enter_slot(s, slot)
+                opened += 1
+    return found if earliest else _related(s, related, found, step, choice, address), looked
+
+
+@part
+def _extend(s, begin, end, step, stop, allowed, address):
+    """Extend the partial matches ``[begin, end)`` by an event of this ``step``; returns as `_pass`.
+
+    They are written behind those. No more than ``allowed`` entries are looked at, and some.
+    """
+    found = related = end
+    looked, wanted, times = np.int64(0), s.join_guards[step], leads.window_words(s)
+    guards, entries, rows = v.start_of(s.guards), v.start_of(s.opened), v.start_of(s.slot_of)
+    for k in range(begin, end):
+        row, word = _last_row(s, k, step + 1), v.load_word(entries, 2 * s.partials[k, 0])
+        key, bound = word >> 32, leads.window_bound(s, row, times)
+        entry = (word & _ENTRY) - 1
+        while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
+            looked += 1
+            if looked > allowed + _SOME:
+                return np.int64(NOT_FOUND), looked
+            word, other = v.load_word(entries, 2 * entry), np.int64(v.load_int(rows, entry))
+            inside = step > 0 or row < stop or other < stop
+            if word >> 32 == key and inside and v.load_byte(guards, other) & wanted != 0:
+                if found >= s.partials.shape[0]:
+                    found = related = _related(s, related, found, step, EVERYTHING, address)
+                if found >= s.partials.shape[0]:
+                    return np.int64(_FULL), looked
+                s.partials[found, 0], s.partials[found, 1] = entry, k
+                found += 1
+            entry = (word & _ENTRY) - 1
+        if found - related >= _TOGETHER:
+            found = related = _related(s, related, found, step, EVERYTHING, address)
+    return _related(s, related, found, step, EVERYTHING, address), looked
+
+
+@inlined
+def _looks(s, count, found, looked):
+    """About how many entries will have been looked at, if as many were for ``found`` pairs of the last two events."""
+    steps, more, total = s.join_guards.shape[0], np.float64(max(found, 0)), np.float64(looked)
+    ending = v.rows_with(v.start_of(s.guards), count, np.int64(s.join_guards[steps - 1]))
+    for step in range(2, steps):
+        # Combinations of those that a last event looks at.
+        more *= looked / (step * max(ending, 1))
+        total += more
+    return total
+
+
+@inlined
+def _last_row(s, partial, step):
+    """The row of the last event of a ``partial`` match that begins at a ``step``."""
+    for _ in range(s.join_guards.shape[0] - 2 - step):
+        partial = np.int64(s.partials[partial, 1])
+    return np.int64(s.partials[partial, 1])
+
+
+@part
+def _earliest(s, head, entries, key, row, bound, address):
+    """The earliest entry of a ``key`` within a ``bound``, -1 if there is none; and how many were looked at.
+
+    The word at ``head`` has the numbers of the earliest entry and, above it, of the latest one, plus one; 0: none.
+    """
+    rows, word, looked = v.start_of(s.slot_of), v.load_word(head, 0), np.int64(0)
+    entry = (word & _ENTRY) - 1
+    while entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
+        entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
+    v.store_word(head, 0, (word >> 32 << 32 | entry + 1) if entry >= 0 else np.int64(0))
+    while entry >= 0:
+        looked += 1
+        word, other = v.load_word(entries, 2 * entry), np.int64(v.load_int(rows, entry))
+        if word >> 32 == key and _has_key_of(s, row, other, address):
+            return entry, looked
+        entry = (word & _ENTRY) - 1
+    return np.int64(-1), looked
+
+
+@part
+def _queue(s, head, entries, entry, key, row, measure):
+    """Put an ``entry`` behind all others; see `_earliest`."""
+    word = v.load_word(head, 0)
+    v.store_word(entries, 2 * entry, key << 32)
+    v.store_word(entries, 2 * entry + 1, measure)
+    v.store_int(v.start_of(s.slot_of), entry, row)
+    if word != 0:
+        last = (word >> 32) - 1
+        v.store_word(entries, 2 * last, v.load_word(entries, 2 * last) | entry + 1)
+    v.store_word(head, 0, (entry + 1) << 32 | (word & _ENTRY if word != 0 else entry + 1))
+
+
+@part
+def _related(s, begin, end, step, choice, address):
+    """Keep those of the partial matches ``[begin, end)`` that may become matches, by ``choice``; returns their end.
+
+    They begin at this ``step``.
+    """
+    rows, kept, some = v.start_of(s.slot_of), begin, s.allowed
+    for first in range(begin, end, layout.STRETCH):
+        count = min(end - first, layout.STRETCH)
+        for k in range(count):
+            some[k] = first + k
+        for n in range(s.links.shape[0]):
+            later = step + max(s.links[n, layout.L_DISTANCE], 1)
+            if s.links[n, layout.L_MASK] >> later & 1 == 1:
+                left, count = count, np.int64(0)
+                _find_partners(s, left, step, later)
+                compute_link(s, n, left)
+                for k in range(left):
+                    some[count] = some[k]
+                    count += np.int64(s.wide[0, k] == 1)
+        for k in range(count):
+            row, entry, before = _last_row(s, some[k], step), s.partials[some[k], 0], s.partials[some[k], 1]
+            # This takes longer than most conditions.
+            if not _has_key_of(s, row, v.load_int(rows, np.int64(entry)), address):
+                continue
+            again = choice != EVERYTHING and kept > 0 and s.partials[kept - 1, 1] == row
+            if not again:
+                s.partials[kept, 0], s.partials[kept, 1] = entry, before
+                kept += 1
+            elif choice == EARLIEST:
+                s.partials[kept - 1, 0] = entry
+    return kept
+
+
+@inlined
+def _find_partners(s, count, step, later):
+    """Leave the events of ``count`` partial matches from a ``step`` on as `partners` of those of a ``later`` one."""
+    rows, last = v.start_of(s.slot_of), s.join_guards.shape[0] - 1
+    for k in range(count):
+        partial = s.allowed[k]
+        for at in range(step, later):
+            s.partners[later - at, k] = v.load_int(rows, np.int64(s.partials[partial, 0]))
+            partial = np.int64(s.partials[partial, 1])
+        s.chosen[k] = partial if later == last else v.load_int(rows, np.int64(s.partials[partial, 0]))
+
+
+@part
+def _has_key_of(s, row, other, address):
+    """Whether two rows have the same key of the partition, none of which is null; equal hashes do not show that."""
+    words_at = tied_words(s)
+    if words_at != 0:
+        return v.load_word(words_at, row) == v.load_word(words_at, other)
+    same = True
+    for k in range(s.keyed.shape[0]):
+        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
+        if s.keyed[k, layout.O_TO] == layout.TO_KEYS and same:
+            if form == layout.AS_TEXT:
+                same = equal_texts(s.texts, column, row, other) == 1
+            else:
+                one = formed(value_of(s, s.keyed[k], row, address), form, 0)
+                same = one == formed(value_of(s, s.keyed[k], other, address), form, 0)
+    return same
