@@ -15,6 +15,16 @@ from support.runners import RUNNERS, bag, examples, in_random_pieces
 PATTERNS = [
     *("A AS a ; B AS b", "A AS a ; A AS b", "EVENT AS a ; EVENT AS b", "(A OR C) AS a ; B AS b"),
     *("A AS a ; A AS b ; B AS c", "EVENT AS a ; B AS b ; A AS c", "A AS a ; (A OR C) AS b ; A AS c ; B AS d"),
+    *(
+        "(A AS a ; B AS b) WITHOUT C",
+        "(A AS a ; B AS b) WITHOUT (B ; B)",
+        "(A AS a ; A AS b) WITHOUT (C OR (A ; A ; A))",
+    ),
+    *(
+        "(A AS a ; A AS b ; B AS c) WITHOUT C",
+        "((A AS a ; A AS b) WITHOUT B) ; B AS c",
+        "(A AS a ; B AS b) WITHOUT (A ; A)",
+    ),
 ]
 FILTERS = [
     "a.x > 2",
@@ -200,7 +210,9 @@ def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
         ("SELECT * WHERE A ; B PARTITION BY k LIMIT 2", False),
         ("SELECT A WHERE A ; B PARTITION BY k", False),
         ("SELECT NONE WHERE A ; B PARTITION BY k", True),
-        ("SELECT * WHERE (A ; B) WITHOUT C PARTITION BY k", False),
+        ("SELECT * WHERE (A ; B) WITHOUT C PARTITION BY k", True),
+        ("SELECT * WHERE (A ; B) WITHOUT (B ; B) PARTITION BY k", True),
+        ("SELECT * WHERE (A ; B) WITHOUT (A ; B ; A ; B) PARTITION BY k", False),
         ("SELECT * WHERE A ; B PARTITION BY k CONSUME BY ANY", False),
     ],
 )

@@ -272,6 +272,7 @@ class ScanArrays(NamedTuple):
     opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
     partials: SmallRows  # (room, 2): the first event, in `opened`; the partial match that it extends, or the last row
     join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold
+    join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     guards: Bytes  # by row: the guards that may hold for it
     led: Ints  # by the guards that may hold, where these lead (`DECIDED`); or UNKNOWN

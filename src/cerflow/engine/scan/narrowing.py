@@ -19,7 +19,7 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
 from cerflow.engine.scan.program.flow import Flow
-from cerflow.engine.scan.program.joins import Join
+from cerflow.engine.scan.program.joins import Joinable
 from cerflow.engine.scan.room import ENTRIES, ScanRoom
 
 #: Bytes of `ScanArrays.hits` that are copied at most.
@@ -179,7 +179,7 @@ class JoinedEvents(NamedTuple):
 class Joining(Narrowing):
     """Finds the matches of a batch by joining their events, and learns whether that pays."""
 
-    def __init__(self, join: Join) -> None:
+    def __init__(self, join: Joinable) -> None:
         super().__init__(by_key=True)
         self._join = join
 

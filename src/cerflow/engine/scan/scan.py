@@ -24,7 +24,7 @@ from cerflow.engine.scan.program.absence import Absence, Absences, find_absences
 from cerflow.engine.scan.program.compiler import ScanProgram
 from cerflow.engine.scan.program.effects import CountedEvents, effects_of
 from cerflow.engine.scan.program.flow import Flow
-from cerflow.engine.scan.program.joins import Join
+from cerflow.engine.scan.program.joins import Joinable
 from cerflow.engine.scan.room import ScanRoom
 from cerflow.engine.scan.texts import TextEntries
 from cerflow.engine.tables.event_room import room_for
@@ -68,7 +68,7 @@ class BatchScan:
         #: What runs can pass through, where rows are ruled out by that.
         self._through = program.flow if isinstance(program.flow, Flow) and self._contiguity is None else None
         join = program.join if self._through is not None else ""
-        self._joining = Joining(join) if isinstance(join, Join) else None
+        self._joining = Joining(join) if isinstance(join, Joinable) else None
         self._narrowed = self._contiguity is not None or (
             self._through is not None and self._through.by_key is not None
         )

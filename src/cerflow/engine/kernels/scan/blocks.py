@@ -61,18 +61,40 @@ def compute_link(s, n, count):
     if operator == PROGRAM:
         compute_block(s, start, stop, count)
         return
-    t, wanted = start, np.int64(operator == EQ)
+    t, wanted, at = start, np.int64(operator == EQ), _in_a_row(s, distance, count)
+    indexed = s.texts[t, layout.T_LAYOUT] == layout.INT32 and s.texts[t, layout.T_VALID] == 0
+    codes, entries = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET], s.texts[t, layout.T_ROOM] - 1
+    if indexed and at >= 0:
+        _compare_codes(codes + 4 * (at + distance), codes + 4 * at, count, entries, wanted, v.start_of(s.wide))
+        return
     _find_before(s, distance, count)
-    if s.texts[t, layout.T_LAYOUT] == layout.INT32 and s.texts[t, layout.T_VALID] == 0:
-        codes, entries = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET], s.texts[t, layout.T_ROOM] - 1
+    if indexed:
         for k in range(count):
             one, two = v.load_int(codes, s.chosen[k]), v.load_int(codes, s.rows[k])
-            # Nothing promises that indices are in their dictionary.
             known = (np.uint64(one) < np.uint64(entries)) & (np.uint64(two) < np.uint64(entries))
             s.wide[0, k] = known & (np.int64(one == two) == wanted)
     else:
         for k in range(count):
             s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], s.rows[k]) == wanted
+
+
+@part
+def _compare_codes(left, right, count, entries, wanted, out):
+    """Whether codes are the same; nothing promises that they are in their dictionary, which has so many ``entries``."""
+    for k in range(count):
+        one, two = v.load_int(left, k), v.load_int(right, k)
+        known = (np.uint64(one) < np.uint64(entries)) & (np.uint64(two) < np.uint64(entries))
+        v.store_word(out, k, known & (np.int64(one == two) == wanted))
+
+
+@inlined
+def _in_a_row(s, distance, count):
+    """The event ``distance`` events before the first `chosen` row, if these follow each other in the rows; or -1."""
+    # Pairs may repeat a row.
+    direct = s.partners.shape[0] == 0 and (distance == 0 or s.before.shape[0] == 0)
+    if count > 0 and direct and s.chosen[count - 1] - s.chosen[0] == count - 1:
+        return max(s.chosen[0] - distance, np.int64(-1))
+    return np.int64(-1)
 
 
 @inlined
@@ -93,10 +115,8 @@ def _find_before(s, distance, count):
 def _read(s, column, distance, count, top):
     """Write the words of a column for each row, read from the event ``distance`` events before."""
     wide, at = s.wide, s.rows
-    data, first = v.words_at_once(s.columns, column), s.chosen[0] - distance
-    # Pairs may repeat a row.
-    in_a_row = s.partners.shape[0] == 0 and (distance == 0 or s.before.shape[0] == 0)
-    if data != 0 and count > 0 and in_a_row and first >= 0 and s.chosen[count - 1] - s.chosen[0] == count - 1:
+    data, first = v.words_at_once(s.columns, column), _in_a_row(s, distance, count)
+    if data != 0 and first >= 0:
         _copy(data + 8 * first, v.start_of(wide[top]), count)
         return
     _find_before(s, distance, count)

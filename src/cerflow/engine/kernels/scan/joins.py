@@ -36,11 +36,12 @@ _ENTRY = (1 << 32) - 1
 def join_events(address, batch, count, carried, ends, choice, most):
     """Write the matches in a batch of ``count`` rows to ``partials``, in the order of their last rows.
 
-    For each event of a match one of the guards holds that ``join_guards`` has for its step; all agree on the outputs
-    ``keyed``, fulfil the ``links``, and lie within the window that ``reach`` measures. Of the matches of a last row
-    there may be a ``choice``, if they have two events: `EARLIEST` and `LATEST` say which first row they have. Runs may
-    be ``carried`` from before the batch, and later events may end others unless the stream ``ends`` with it: the
-    matches are missing whose rows all lie before a first row or from a second one on.
+    For each event of a match one of the guards holds that ``join_guards`` has for its step, and none of ``join_kills``
+    for an event before the next one; all agree on the outputs ``keyed``, fulfil the ``links``, and lie within the
+    window that ``reach`` measures. Of the matches of a last row there may be a ``choice``, if they have two events:
+    `EARLIEST` and `LATEST` say which first row they have. Runs may be ``carried`` from before the batch, and later
+    events may end others unless the stream ``ends`` with it: the matches are missing whose rows all lie before a first
+    row or from a second one on.
 
     Returns what stopped it, as ``scan`` does, to go on from `ROW`, from which on rows have no ``guards`` yet; where the
     matches begin and end in ``partials``, or `NOT_FOUND` if more than ``most`` events have to be looked at for each row
@@ -66,7 +67,7 @@ def join_events(address, batch, count, carried, ends, choice, most):
     begin, end = np.int64(NOT_FOUND), np.int64(NOT_FOUND)
     steps, opening = s.join_guards.shape[0], np.int64(0)
     for step in range(steps - 1):
-        opening |= s.join_guards[step]
+        opening |= s.join_guards[step] | s.join_kills[step]
     control[layout.OPENINGS] = v.rows_with(guards, count, opening)
     # No match may join what lies before with what lies behind.
     whole = first == 0 and stop == count
@@ -100,11 +101,16 @@ def join_events(address, batch, count, carried, ends, choice, most):
 def _pass(s, count, guards, opening, first, stop, choice, most, address):
     """Write the last two events of all matches; returns where these end, or why they are not known, and the work.
 
-    An event that is not the last of a match becomes an entry of `opened`, with its row in `slot_of`. The entries of a
-    slot of `flows` are a chain, the latest first; 0 ends it, else there is the number of the next one, plus one.
+    An event that is not the last of a match, or ends waiting, becomes an entry of `opened`, with its row in `slot_of`.
+    The entries of a slot of `flows` are a chain, the latest first; 0 ends it, else there is the number of the next one,
+    plus one.
     """
     step, last = s.join_guards.shape[0] - 2, s.join_guards.shape[0] - 1
     before_last, ending = s.join_guards[step], s.join_guards[last]
+    kills, clears, middle = s.join_kills[step], np.int64(255), np.int64(0)
+    for k in range(last):
+        clears &= s.join_kills[k]
+        middle |= s.join_guards[k] if k > 0 else np.int64(0)
     found = related = relevant = opened = looked = np.int64(0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
@@ -113,7 +119,8 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, partials, room = v.start_of(s.slot_of), v.start_of(s.partials), s.partials.shape[0]
     # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
-    latest, earliest = choice == LATEST and s.links.shape[0] == 0, choice == EARLIEST and s.links.shape[0] == 0
+    latest = choice == LATEST and s.links.shape[0] == 0
+    earliest = choice == EARLIEST and s.links.shape[0] == 0 and kills == 0
     for begin in range(0, count, layout.STRETCH):
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
         relevant += some
@@ -160,6 +167,8 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     if word >> 32 != key:
                         continue
                     other = v.load_int(rows, before)
+                    if v.load_byte(guards, other) & kills != 0 and _has_key_of(s, row, other, address):
+                        entry = np.int64(-1)
                     if v.load_byte(guards, other) & before_last == 0 or (step == 0 and row >= stop and other >= stop):
                         continue
                     if found >= room:
@@ -180,13 +189,21 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                 if found - related >= _TOGETHER:
                     found = related = _related(s, related, found, step, choice, address)
             if own & opening != 0 and key >= 0:
-                next_entry = v.load_word(head, 0) if known else np.int64(-1)
-                v.store_word(entries, 2 * opened, key << 32 | (next_entry + 1))
-                v.store_word(entries, 2 * opened + 1, measure)
-                v.store_int(rows, opened, row)
-                v.store_word(head, 0, opened)
+                entry = v.load_word(head, 0) if known else np.int64(-1)
+                cleared = own & clears != 0 and own & middle == 0
+                while cleared and entry >= 0 and v.load_word(entries, 2 * entry) >> 32 == key:
+                    # No match can have this event any more.
+                    if not _has_key_of(s, row, v.load_int(rows, entry), address):
+                        break
+                    entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
+                if entry >= 0 or not cleared or own & s.join_guards[0] != 0:
+                    v.store_word(entries, 2 * opened, key << 32 | (entry + 1))
+                    v.store_word(entries, 2 * opened + 1, measure)
+                    v.store_int(rows, opened, row)
+                    entry = opened
+                    opened += 1
+                v.store_word(head, 0, entry)
                 enter_slot(s, slot)
-                opened += 1
     return found if earliest else _related(s, related, found, step, choice, address), looked
 
 
@@ -197,7 +214,7 @@ def _extend(s, begin, end, step, stop, allowed, address):
     They are written behind those. No more than ``allowed`` entries are looked at, and some.
     """
     found = related = end
-    looked, wanted, times = np.int64(0), s.join_guards[step], leads.window_words(s)
+    looked, wanted, kills, times = np.int64(0), s.join_guards[step], s.join_kills[step], leads.window_words(s)
     guards, entries, rows = v.start_of(s.guards), v.start_of(s.opened), v.start_of(s.slot_of)
     for k in range(begin, end):
         row, word = _last_row(s, k, step + 1), v.load_word(entries, 2 * s.partials[k, 0])
@@ -209,6 +226,8 @@ def _extend(s, begin, end, step, stop, allowed, address):
                 return np.int64(NOT_FOUND), looked
             word, other = v.load_word(entries, 2 * entry), np.int64(v.load_int(rows, entry))
             inside = step > 0 or row < stop or other < stop
+            killed = word >> 32 == key and v.load_byte(guards, other) & kills != 0
+            killed = killed and _has_key_of(s, row, other, address)
             if word >> 32 == key and inside and v.load_byte(guards, other) & wanted != 0:
                 if found >= s.partials.shape[0]:
                     found = related = _related(s, related, found, step, EVERYTHING, address)
@@ -216,7 +235,7 @@ def _extend(s, begin, end, step, stop, allowed, address):
                     return np.int64(_FULL), looked
                 s.partials[found, 0], s.partials[found, 1] = entry, k
                 found += 1
-            entry = (word & _ENTRY) - 1
+            entry = np.int64(-1) if killed else (word & _ENTRY) - 1
         if found - related >= _TOGETHER:
             found = related = _related(s, related, found, step, EVERYTHING, address)
     return _related(s, related, found, step, EVERYTHING, address), looked

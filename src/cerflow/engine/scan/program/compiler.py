@@ -26,7 +26,7 @@ from cerflow.engine.scan.program.effects import counted_states, empties_states
 from cerflow.engine.scan.program.emitting import InexpressibleError, ScanEmitter, ScannedColumns
 from cerflow.engine.scan.program.flow import Flow, flow_of
 from cerflow.engine.scan.program.guards import Guards, relevant_guards
-from cerflow.engine.scan.program.joins import Join, join_of
+from cerflow.engine.scan.program.joins import Joinable, join_of
 from cerflow.engine.tables.instructions import OPERATORS, EventColumn
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language import condition as c
@@ -85,7 +85,7 @@ class ScanProgram:
     guards: Guards | None
     contiguity: Contiguity | str
     flow: Flow | str
-    join: Join | str
+    join: Joinable | str
     absence: Absence | str
     code: Sequence[Sequence[int]]
     constants: Sequence[int]

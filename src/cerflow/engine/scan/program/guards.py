@@ -80,6 +80,12 @@ class Guards:
         wanted = set(tests)
         return joined_bits(bit for (held, failed), bit in zip(self.guards, self.bits) if held in wanted and not failed)
 
+    def failing(self, loops: Iterable[frozenset[int]]) -> int:
+        """The bits of the guards that hold where all of some ``loops`` fail."""
+        some = [*loops]
+        ways = ((failed, bit) for (held, failed), bit in zip(self.guards, self.bits) if not held)
+        return joined_bits(bit for failed, bit in ways if all(loop & failed for loop in some))
+
 
 def joined_bits(bits: Iterable[int]) -> int:
     """All of some bits."""

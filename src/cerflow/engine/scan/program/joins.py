@@ -5,7 +5,7 @@ They are found like a join: what an event may end is looked up, by key if there 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cerflow.base.array_types import IntRows
@@ -14,20 +14,22 @@ from cerflow.engine.scan import layout
 from cerflow.engine.scan.program.contiguous import key_column, labels_of_steps, undecided
 from cerflow.engine.scan.program.emitting import ScannedColumns
 from cerflow.engine.scan.program.flow import Flow
-from cerflow.engine.scan.program.guards import Guards
+from cerflow.engine.scan.program.guards import Guards, are_told
 from cerflow.engine.scan.program.links import Links, levels_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 
 @dataclass(frozen=True)
-class Join:
+class Joinable:
     """How some events are a match: for each step, ``guards`` has those of which one must hold for its event.
 
+    An event between that of a step and the next one must have none of the guards that ``kills`` has for the step.
     ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
     ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`).
     """
 
     guards: Sequence[int]
+    kills: Sequence[int]
     links: Sequence[Sequence[int]]
     labels: IntRows
     waiting: int
@@ -41,7 +43,7 @@ def join_of(
     relevant: Guards | None,
     flow: Flow | str,
     to: ScannedColumns,
-) -> Join | str:
+) -> Joinable | str:
     """How the events of matches are joined, or why the automaton has to find them.
 
     ``outputs`` are the rows of `ScanArrays.outputs`, ``relevant`` the guards of relevant events, and ``flow`` is that
@@ -65,8 +67,9 @@ def join_of(
     last = max(steps, default=0)
     if last < 1 or -1 in steps or any(m.final != (step == last) for m, step in zip(moves.rows, steps)):
         return "not all matches have the same number of events, two or more"
-    if any(frozenset() not in moves.loops[state] for state in levels):
-        return "events between those of a match count"
+    kills = _kills(tables, levels, relevant)
+    if kills is None:
+        return "every event between those of a match counts"
     apart = any(column.window is not None for column in tables.columns) or len(tables.arrays.local) > 0
     if apart or flow.window != tables.transducer.window:
         return "a window that is not one of all matches"
@@ -92,4 +95,17 @@ def join_of(
         choice = engine_layout.LATEST
     guards, labels = whole
     waiting = sum(1 << state for state in levels.keys() - initial)
-    return Join(guards, links, labels, waiting, choice, len(flow.keyed) > 0)
+    return Joinable(guards, kills, links, labels, waiting, choice, len(flow.keyed) > 0)
+
+
+def _kills(tables: TransducerTables, levels: Mapping[int, int], relevant: Guards | None) -> list[int] | None:
+    """By step, the guards of events that end the waiting behind it; None if guards do not say that."""
+    kills = dict.fromkeys(range(max(levels.values())), 0)
+    for state, level in levels.items():
+        loops = tables.moves.loops[state]
+        if frozenset() in loops:
+            continue
+        if relevant is None or not loops or not are_told(loops) or level == 0:
+            return None
+        kills[level - 1] |= relevant.failing(loops)
+    return [*kills.values()]

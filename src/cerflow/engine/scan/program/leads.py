@@ -309,10 +309,9 @@ class _LeadsBuilder:
         # A row that is kept makes all of its moves; only with deadlines it is known which rows must end their runs.
         ended = [0] * layout.GUARDS
         for place, state in enumerate(self.states if self.ticks else ()):
-            loops = moves.loops[state]
-            for (held, failed), bit in zip(guards.guards, guards.bits):
-                if not held and all(loop & failed for loop in loops):
-                    ended[bit.bit_length() - 1] |= 1 << place
+            failing = guards.failing(moves.loops[state])
+            for k in range(layout.GUARDS):
+                ended[k] |= (failing >> k & 1) << place
         strict = 0
         if self.tables.transducer.states <= engine_layout.STATE_BITS:
             strict = sum(1 << place for place, state in enumerate(self.states) if not moves.loops[state])
