@@ -128,17 +128,33 @@ def fetch_groups(s, count, key, words_at):
 def tied_words(s):
     """Where the words are on which matches agree, if these are one column of integers as they are; or else 0.
 
-    ``s`` are the arrays of the scan, as for `hash_of_key`.
+    ``s`` are the arrays of the scan.
     """
     return output_words(s, s.keyed[0]) if s.keyed.shape[0] == 1 else np.int64(0)
 
 
 @inlined
-def hash_of_key(s, row, words_at, address):
+def _tied_codes(s):
+    """Where the codes are on which matches agree, if these are of one dictionary; or else 0. And how many it has."""
+    if s.keyed.shape[0] != 1 or s.keyed[0, layout.O_FORM] != layout.AS_TEXT:
+        return np.int64(0), np.int64(0)
+    words = s.texts[s.keyed[0, layout.O_COLUMN]]
+    plain = words[layout.T_LAYOUT] == layout.INT32 and words[layout.T_VALID] == 0
+    codes = words[layout.T_DATA] + 4 * words[layout.T_OFFSET] if plain else np.int64(0)
+    return codes, words[layout.T_ROOM] - 1
+
+
+@inlined
+def _hash_of_key(s, row, words_at, codes_at, codes, address):
     """A hash of what all events of a match agree on, of 31 bits; -1 if the event of a ``row`` has no such value.
 
-    ``s`` are the arrays of the scan at ``address``; see `tied_words` for ``words_at``.
+    See `tied_words` for ``words_at``, `_tied_codes` for ``codes_at``.
     """
+    if codes_at != 0:
+        code = v.load_int(codes_at, row)
+        key = np.int64(mixed(np.uint64(0), 1 + code) >> SHORTER)
+        # Nothing promises that codes are in their dictionary.
+        return key if np.uint64(code) < np.uint64(codes) else np.int64(-1)
     word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
     return np.int64(mixed(np.uint64(0), word) >> SHORTER) if word != NULL else _hash(s, row, address)
 
@@ -244,6 +260,7 @@ def list_rows(s, begin, end, guards, width, valued, known, address):
             v.fetch(flows + 8 * width * (v.load_word(hashes, n) >> shift))
     else:
         words_at, some = tied_words(s), list_marked(s, begin, end, guards)
+        codes_at, codes = _tied_codes(s)
         _fetch_words(s, some, words_at)
         _fetch_words(s, some, times)
         for k in range(s.keyed.shape[0]):
@@ -253,7 +270,7 @@ def list_rows(s, begin, end, guards, width, valued, known, address):
             row, key = v.load_word(chosen, n), np.int64(0)
             measure = window_measure(s, row, times)
             if keyed:
-                key = hash_of_key(s, row, words_at, address)
+                key = _hash_of_key(s, row, words_at, codes_at, codes, address)
                 v.fetch(flows + 8 * width * (key >> shift))
             v.store_word(hashes, n, key)
             v.store_word(measures, n, measure)
