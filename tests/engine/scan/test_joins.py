@@ -35,9 +35,22 @@ FILTERS = [
     "a.g = b.g",
     "a.g != b.g",
     "a.v + 1 < b.v * 2",
+    "a.v = b.u",
+    "a.g = b.h",
+    "a.g != b.h",
 ]
 #: Where there are three events.
-MORE_FILTERS = ["c.x > 2", "b.v < c.v", "a.v < c.v", "a.g = c.g", "b.g != c.g", "c.w - a.w > b.w", "a.k = c.k"]
+MORE_FILTERS = [
+    "b.v = c.u",
+    "b.g = c.h",
+    "c.x > 2",
+    "b.v < c.v",
+    "a.v < c.v",
+    "a.g = c.g",
+    "b.g != c.g",
+    "c.w - a.w > b.w",
+    "a.k = c.k",
+]
 KEYS = {
     "text": lambda n: pa.array([f"k{n}" if n else None], pa.string()),
     "long text": lambda n: pa.array([f"the key of number {n}" if n else ""], pa.large_string()),
@@ -73,6 +86,8 @@ def streams(draw):
         "type": pa.array([generator.choice("ABC") for _ in range(size)]),
         "k": pa.concat_arrays([key(generator.randrange(numbers)) for _ in range(size)]),
         "g": other.dictionary_encode() if draw(st.booleans()) else other,
+        "h": pa.array([generator.choice(["p", "q", None]) for _ in range(size)]),
+        "u": pa.array([generator.choice([1, 2, 2**63 - 2, None]) for _ in range(size)], pa.int64()),
         "x": pa.array([generator.choice([1, 2, 3, 4, None]) for _ in range(size)]),
         "v": pa.array([generator.choice([1, 2, 2**63 - 2, -(2**63) + 2, None]) for _ in range(size)], pa.int64()),
         "w": pa.array([generator.choice([0.0, -0.0, 1.5, float("inf"), None]) for _ in range(size)], pa.float64()),

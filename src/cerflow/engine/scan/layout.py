@@ -167,7 +167,7 @@ NEITHER, WHETHER, HOW_MANY = range(3)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
 NO_KEYS, HASHED_KEYS = -1, -2
 # Columns of ScanArrays.links, conditions on events before: PROGRAM, and its first and last instruction; or EQ or NE of
-# two texts, and their column (twice); the steps of a match that it is necessary for, as bits, and how many events
+# two texts, and their columns, mostly one; the steps of a match that it is necessary for, as bits, and how many events
 # before the other one is
 L_OPERATOR, L_READ, L_STOP, L_MASK, L_DISTANCE = range(5)
 LINK_WORDS = 5
@@ -272,6 +272,10 @@ class ScanArrays(NamedTuple):
     opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
     partials: SmallRows  # (room, 2): the first event, in `opened`; the partial match that it extends, or the last row
     join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold
+    join_keys: (
+        IntRows  # (0 or 2, 7): as rows of outputs, what an event has in common with the next one, and that of this
+    )
+    looked_up: Ints  # by event in `opened`, if there are `join_keys`: the hash that it looks up, below it what is there
     join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     guards: Bytes  # by row: the guards that may hold for it

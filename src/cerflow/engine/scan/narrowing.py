@@ -218,7 +218,8 @@ class Joining(Narrowing):
             if told[0] != layout.NO_EVENTS:
                 room.resume(told[0], batch)
             elif control[layout.OPENINGS] > len(room.arrays.opened):
-                room.use(opened=(1 << control[layout.OPENINGS].bit_length(), 2))
+                entries = 1 << control[layout.OPENINGS].bit_length()
+                room.use(opened=(entries, 2), looked_up=(entries if len(join.handed) else 0,))
             elif len(room.arrays.partials) > max(ENTRIES, count):
                 # So many matches take less room in the graph of the automaton, which they share.
                 told = layout.SCANNED, -1, -1, 0, 0

@@ -47,7 +47,7 @@ _CHANGED = (
         "slots",
     ),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
-    *("wide", "edges", "limits", "values", "partners", "opened", "partials"),
+    *("wide", "edges", "limits", "values", "partners", "opened", "looked_up", "partials"),
 )
 
 

@@ -61,8 +61,8 @@ def compute_link(s, n, count):
     if operator == PROGRAM:
         compute_block(s, start, stop, count)
         return
-    t, wanted, at = start, np.int64(operator == EQ), _in_a_row(s, distance, count)
-    indexed = s.texts[t, layout.T_LAYOUT] == layout.INT32 and s.texts[t, layout.T_VALID] == 0
+    t, u, wanted, at = start, stop, np.int64(operator == EQ), _in_a_row(s, distance, count)
+    indexed = t == u and s.texts[t, layout.T_LAYOUT] == layout.INT32 and s.texts[t, layout.T_VALID] == 0
     codes, entries = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET], s.texts[t, layout.T_ROOM] - 1
     if indexed and at >= 0:
         _compare_codes(codes + 4 * (at + distance), codes + 4 * at, count, entries, wanted, v.start_of(s.wide))
@@ -75,7 +75,7 @@ def compute_link(s, n, count):
             s.wide[0, k] = known & (np.int64(one == two) == wanted)
     else:
         for k in range(count):
-            s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], s.rows[k]) == wanted
+            s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], u, s.rows[k]) == wanted
 
 
 @part

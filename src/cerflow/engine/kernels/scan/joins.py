@@ -9,11 +9,18 @@ from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import compute_link
 from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
-from cerflow.engine.kernels.scan.keys import enter_slot, is_entered, list_rows, shift_of_slots, tied_words
+from cerflow.engine.kernels.scan.keys import (
+    enter_slot,
+    hash_of_value,
+    is_entered,
+    list_rows,
+    shift_of_slots,
+    tied_words,
+)
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
-from cerflow.engine.kernels.scan.scan import formed, mark_all, value_of
+from cerflow.engine.kernels.scan.scan import formed, mark_all, output_words, value_of
 from cerflow.engine.kernels.scan.texts import equal_texts
-from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST
+from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
 from cerflow.engine.scan import layout
 
 #: The automaton has to read all rows.
@@ -76,7 +83,8 @@ def join_events(address, batch, count, carried, ends, choice, most):
         or stop == count
         or window_value(s, BOUND, min(stop, count - 1)) >= window_value(s, MEASURE, max(first - 1, 0))
     )
-    if whole or (choice == EVERYTHING and apart and 4 * (first + count - stop) <= count):
+    apart = choice == EVERYTHING and apart and 4 * (first + count - stop) <= count
+    if (whole or apart) and _can_compare(s):
         if control[layout.OPENINGS] > s.opened.shape[0]:
             return layout.NO_EVENTS, begin, end, first, stop
         relevant = v.rows_with(guards, count, np.int64(255))
@@ -95,6 +103,17 @@ def join_events(address, batch, count, carried, ends, choice, most):
                 middle, (end, looked) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
                 begin = middle
     return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
+
+
+@inlined
+def _can_compare(s):
+    """Whether no two columns of text are compared of which one is a dictionary."""
+    can = True
+    for n in range(s.links.shape[0]):
+        t, u = s.links[n, layout.L_READ], s.links[n, layout.L_STOP]
+        if s.links[n, layout.L_OPERATOR] != PROGRAM and t != u:
+            can &= min(s.texts[t, layout.T_LAYOUT], s.texts[u, layout.T_LAYOUT]) >= layout.TEXT32
+    return can
 
 
 @part
@@ -119,6 +138,9 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, partials, room = v.start_of(s.slot_of), v.start_of(s.partials), s.partials.shape[0]
     # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
+    handing, handed, equal = s.join_keys.shape[0] > 0, np.int64(0), np.int64(0)
+    if handing:
+        handed, equal = output_words(s, s.join_keys[0]), output_words(s, s.join_keys[1])
     latest = choice == LATEST and s.links.shape[0] == 0
     earliest = choice == EARLIEST and s.links.shape[0] == 0 and kills == 0
     for begin in range(0, count, layout.STRETCH):
@@ -127,13 +149,22 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
         allowed = most * relevant + _SOME
         for n in range(some):
             v.store_word(chosen, n, s.chosen[n])
+            if handed != 0 and equal != 0:
+                v.fetch(handed + 8 * s.chosen[n])
+                v.fetch(equal + 8 * s.chosen[n])
             if v.load_word(keys, n) >= 0:
                 entry = v.load_word(heads, width * (v.load_word(keys, n) >> shift))
                 v.fetch(entries + 16 * (entry & _ENTRY))
         for n in range(some):
             row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
-            slot = max(key, np.int64(0)) >> shift
+            wanted = key
+            if handing:
+                key = hash_of_value(s, s.join_keys[0], row, address)
+                wanted = hash_of_value(s, s.join_keys[1], row, address)
+            slot, place = max(key, np.int64(0)) >> shift, max(wanted, np.int64(0)) >> shift
             head, own, known = heads + 8 * width * slot, v.load_byte(guards, row), is_entered(s, slot)
+            there = heads + 8 * width * place
+            latest_there = v.load_word(there, 0) if wanted >= 0 and is_entered(s, place) else np.int64(-1)
             if earliest:
                 if key >= 0 and not known:
                     v.store_word(head, 0, np.int64(0))
@@ -154,7 +185,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     _queue(s, head, entries, opened, key, row, measure)
                     opened += 1
                 continue
-            entry = v.load_word(head, 0) if known and key >= 0 else np.int64(-1)
+            entry = latest_there
             if own & ending != 0 and entry >= 0 and row >= first:
                 bound = leads.bound_of(s, row, measure, times)
                 before = np.int64(-1)
@@ -164,7 +195,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                         return np.int64(NOT_FOUND), looked
                     word = v.load_word(entries, 2 * entry)
                     before, entry = entry, (word & _ENTRY) - 1
-                    if word >> 32 != key:
+                    if word >> 32 != wanted:
                         continue
                     other = v.load_int(rows, before)
                     if v.load_byte(guards, other) & kills != 0 and _has_key_of(s, row, other, address):
@@ -183,7 +214,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                 if step == 0 and entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
                     # Later events have no greater window either.
                     if before < 0:
-                        v.store_word(head, 0, np.int64(-1))
+                        v.store_word(there, 0, np.int64(-1))
                     else:
                         v.store_word(entries, 2 * before, v.load_word(entries, 2 * before) >> 32 << 32)
                 if found - related >= _TOGETHER:
@@ -200,6 +231,8 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     v.store_word(entries, 2 * opened, key << 32 | (entry + 1))
                     v.store_word(entries, 2 * opened + 1, measure)
                     v.store_int(rows, opened, row)
+                    if handing:
+                        s.looked_up[opened] = wanted << 32 | (latest_there + 1)
                     entry = opened
                     opened += 1
                 v.store_word(head, 0, entry)
@@ -218,6 +251,8 @@ def _extend(s, begin, end, step, stop, allowed, address):
     guards, entries, rows = v.start_of(s.guards), v.start_of(s.opened), v.start_of(s.slot_of)
     for k in range(begin, end):
         row, word = _last_row(s, k, step + 1), v.load_word(entries, 2 * s.partials[k, 0])
+        if s.join_keys.shape[0] > 0:
+            word = s.looked_up[s.partials[k, 0]]
         key, bound = word >> 32, leads.window_bound(s, row, times)
         entry = (word & _ENTRY) - 1
         while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
@@ -351,7 +386,7 @@ def _has_key_of(s, row, other, address):
         form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
         if s.keyed[k, layout.O_TO] == layout.TO_KEYS and same:
             if form == layout.AS_TEXT:
-                same = equal_texts(s.texts, column, row, other) == 1
+                same = equal_texts(s.texts, column, row, column, other) == 1
             else:
                 one = formed(value_of(s, s.keyed[k], row, address), form, 0)
                 same = one == formed(value_of(s, s.keyed[k], other, address), form, 0)

@@ -185,6 +185,19 @@ def _hash(s, row, address):
     return np.int64(h >> SHORTER) if known else np.int64(-1)
 
 
+@part
+def hash_of_value(s, output, row, address):
+    """A hash of 31 bits of the value of an ``output`` for a ``row``; -1 for null."""
+    form = output[layout.O_FORM]
+    if form == layout.AS_TEXT:
+        word = texts.hash_of_text(s.texts, output[layout.O_COLUMN], row)
+        missing = word == 0
+    else:
+        word = formed(value_of(s, output, row, address), form, output[layout.O_SIZE])
+        missing = is_missing(word, form)
+    return np.int64(-1) if missing else np.int64(mixed(np.uint64(0), word) >> SHORTER)
+
+
 @inlined
 def shift_of_slots(s):
     """How far hashes of keys are shifted to give a slot of `ScanArrays.flows`; ``s`` are the arrays of the scan."""

@@ -130,20 +130,25 @@ def has_twice(letters, size, offsets, wide, count, slots):
 
 
 @part
-def equal_texts(texts, t, row, other):
-    """Whether column ``t`` of ``texts`` has the same text in a ``row`` and an ``other`` one; -1 if one has none."""
-    one, two = _known(texts, t, row), _known(texts, t, other)
+def equal_texts(texts, t, row, u, other):
+    """Whether column ``t`` of ``texts`` has in a ``row`` the text of column ``u`` in an ``other``; -1 if one has none.
+
+    Two columns are no dictionaries.
+    """
+    one, two = _known(texts, t, row), _known(texts, u, other)
     if one == 0 or two == 0:
         return np.int64(-1)
     if one > 0:
         return np.int64(one == two)
-    letters, size, at = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], texts[t, layout.T_OFFSET]
-    start, begin = v.text_offset(texts, t, at + row), v.text_offset(texts, t, at + other)
-    length = v.text_offset(texts, t, at + row + 1) - start
-    if v.text_offset(texts, t, at + other + 1) - begin != length:
+    at, place = texts[t, layout.T_OFFSET] + row, texts[u, layout.T_OFFSET] + other
+    letters, others = texts[t, layout.T_BYTES], texts[u, layout.T_BYTES]
+    start, begin = v.text_offset(texts, t, at), v.text_offset(texts, u, place)
+    length = v.text_offset(texts, t, at + 1) - start
+    if v.text_offset(texts, u, place + 1) - begin != length:
         return np.int64(0)
-    same = _head(letters, size, start, length) == _head(letters, size, begin, length)
-    return np.int64(same and _same_rest(letters + start, letters + begin, length))
+    head = _head(letters, texts[t, layout.T_SIZE], start, length)
+    same = head == _head(others, texts[u, layout.T_SIZE], begin, length)
+    return np.int64(same and _same_rest(letters + start, others + begin, length))
 
 
 @inlined

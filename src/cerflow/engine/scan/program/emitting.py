@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from cerflow.base.schema import Schema, ValueKind
@@ -50,6 +50,10 @@ class ScannedColumns(Instructions):
             self.text_layouts.append(found)
             self.conditions.append([])
         return self.texts.index(name)
+
+    def are_plain(self, texts: Iterable[int]) -> bool:
+        """Whether columns of text are no dictionaries."""
+        return all(self.text_layouts[text] in (layout.TEXT32, layout.TEXT64) for text in texts)
 
     def text_of(self, condition: Node) -> str | None:
         """The column of text on which alone a condition depends, if that is so."""

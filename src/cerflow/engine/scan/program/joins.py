@@ -24,12 +24,14 @@ class Joinable:
     """How some events are a match: for each step, ``guards`` has those of which one must hold for its event.
 
     An event between that of a step and the next one must have none of the guards that ``kills`` has for the step.
+    ``handed`` are rows of `ScanArrays.join_keys`.
     ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
     ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`).
     """
 
     guards: Sequence[int]
     kills: Sequence[int]
+    handed: Sequence[Sequence[int]]
     links: Sequence[Sequence[int]]
     labels: IntRows
     waiting: int
@@ -85,7 +87,8 @@ def join_of(
     made = tables.arrays.transitions[[move.number for move in moves.rows], engine_layout.T_LABEL]
     if not (tables.detecting or made.all()):
         return "an event that is not part of the result"
-    links, decided = Links(tables, outputs, to, waiting=True).rows(bits)
+    made_of = Links(tables, outputs, to, waiting=True)
+    links, decided = made_of.rows(bits)
     if not decided:
         return "a condition that columns cannot decide"
     if tables.limit is not None and choice == engine_layout.EVERYTHING:
@@ -95,7 +98,9 @@ def join_of(
         choice = engine_layout.LATEST
     guards, labels = whole
     waiting = sum(1 << state for state in levels.keys() - initial)
-    return Joinable(guards, kills, links, labels, waiting, choice, len(flow.keyed) > 0)
+    # Without keys an event may end the waiting of all runs.
+    handed = [] if flow.keyed or any(kills) else made_of.handed()
+    return Joinable(guards, kills, handed, links, labels, waiting, choice, len(flow.keyed) > 0 or len(handed) > 0)
 
 
 def _kills(tables: TransducerTables, levels: Mapping[int, int], relevant: Guards | None) -> list[int] | None:

@@ -9,6 +9,7 @@ from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.program.emitting import ScannedColumns, code_of
 from cerflow.engine.tables.instructions import OPERATORS
+from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: A row of `ScanArrays.links` without its steps.
@@ -97,6 +98,25 @@ class Links:
         order = sorted(found.items(), key=lambda item: (item[0][0] != engine_layout.PROGRAM, item))
         return [[*link[:3], mask, link[3]] for link, mask in order], decided
 
+    def handed(self) -> list[list[int]]:
+        """Rows of `ScanArrays.outputs`: a value of an event that equals another of the next one in every match."""
+        moves, initial = self._tables.moves.rows, self._tables.transducer.initial
+        found = [set(self._equal(move)) for move in moves if move.transition.source not in initial]
+        for now, before in sorted(set.intersection(*found)) if found else ():
+            rows = self._outputs.get(before), self._outputs.get(now)
+            forms = {None if row is None else row[layout.O_FORM] for row in rows}
+            if len(forms) == 1 and forms <= {layout.AS_INT, layout.AS_FLOAT, layout.AS_TEXT}:
+                return [list(row) for row in rows if row is not None]
+        return []
+
+    def _equal(self, move: Move) -> Iterator[tuple[int, int]]:
+        """The columns of events that a move finds equal: of its event, and of the one before."""
+        origins = self._origins[move.transition.source]
+        for atom in rows_of_move(self._tables, move.number, engine_layout.T_ATOM):
+            distance, column, operators = origins.get(atom[engine_layout.A_RIGHT], _UNKNOWN)
+            if atom[engine_layout.A_OPERATOR] == engine_layout.EQ and distance == 1 and engine_layout.EQ in operators:
+                yield atom[engine_layout.A_LEFT], column
+
     def within(self, bound: Sequence[int], last: int) -> list[list[int]]:
         """The links that hold if the first event, ``last`` events before, is in the window that ``bound`` measures."""
         constants, size, column = self._to.constants, bound[layout.O_SIZE], bound[layout.O_COLUMN]
@@ -175,8 +195,9 @@ class Links:
             return None
         forms, columns = {now[layout.O_FORM], other[layout.O_FORM]}, (now[layout.O_COLUMN], other[layout.O_COLUMN])
         if forms == {layout.AS_TEXT}:
-            # Entries of two columns have nothing in common.
-            equal = operator in (engine_layout.EQ, engine_layout.NE) and columns[0] == columns[1]
+            # Entries of two columns have nothing in common; only joins compare other texts.
+            own = columns[0] == columns[1] or (self._waiting and self._to.are_plain(columns))
+            equal = operator in (engine_layout.EQ, engine_layout.NE) and own
             return (operator, *columns, distance) if equal else None
         one, before = self._read(atom[engine_layout.A_LEFT], 0), self._read(column, distance)
         compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
