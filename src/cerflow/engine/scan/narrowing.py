@@ -205,10 +205,8 @@ class Joining(Narrowing):
         join, control, count = self._join, room.control, batch.num_rows
         if count < limits.JOINED_ROWS or not self.pays(count):
             return None
-        room.room_for_rows(count, "guards", "slot_of")
+        room.room_for_rows(count, "guards")
         _room_for_keys(room, count, keyed=join.keyed)
-        if count > 2 * len(room.arrays.partials):
-            room.use(partials=(max(ENTRIES, count // 2), 2))
         control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
         most, related = _LOOKED_AT, len(join.links) > 0
         if related:
@@ -220,6 +218,8 @@ class Joining(Narrowing):
             elif control[layout.OPENINGS] > len(room.arrays.opened):
                 entries = 1 << control[layout.OPENINGS].bit_length()
                 room.use(opened=(entries, 2), looked_up=(entries if len(join.handed) else 0,))
+                room.use(partials=(max(ENTRIES, entries), 2))
+                room.room_for_rows(entries, "slot_of")
             elif len(room.arrays.partials) > max(ENTRIES, count):
                 # So many matches take less room in the graph of the automaton, which they share.
                 told = layout.SCANNED, -1, -1, 0, 0

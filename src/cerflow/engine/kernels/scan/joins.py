@@ -33,8 +33,8 @@ PUT_OFF = -3
 _SOME = 1 << 12
 #: Pairs that are compared together, at least.
 _TOGETHER = 1 << 13
-#: If one row in so many opens a match, this is often.
-_OFTEN = 8
+#: If one row in so many opens a match, of the first rows or of all, this is often.
+_OFTEN, _FIRST = 8, 1 << 16
 #: The bits of the number of an entry.
 _ENTRY = (1 << 32) - 1
 
@@ -60,9 +60,16 @@ def join_events(address, batch, count, carried, ends, choice, most):
     few = control[layout.LOOKED_AHEAD] != 0
     v.locate(s.columns, s.texts, batch)
     guards = v.start_of(s.guards)
-    reason = mark_all(s, count, address)
-    if reason != layout.SCANNED:
-        return reason, zero, zero, zero, zero
+    steps, opening = s.join_guards.shape[0], zero
+    for step in range(steps - 1):
+        opening |= s.join_guards[step] | s.join_kills[step]
+    # Where many rows matter, passes rule out most in less time; the first ones tell that.
+    for some in (min(count, _FIRST), count):
+        reason = mark_all(s, some, address)
+        if reason != layout.SCANNED:
+            return reason, zero, zero, zero, zero
+        if steps > 2 and not few and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
+            return reason, zero, np.int64(PUT_OFF), zero, zero
     for k in range(8):
         v.store_word(guards + count, k, zero)
     control[layout.LOOKED_AHEAD] = 1
@@ -72,9 +79,6 @@ def join_events(address, batch, count, carried, ends, choice, most):
     if ends == 0:
         stop = leads.first_behind(s, MEASURE, count, edge)
     begin, end = np.int64(NOT_FOUND), np.int64(NOT_FOUND)
-    steps, opening = s.join_guards.shape[0], np.int64(0)
-    for step in range(steps - 1):
-        opening |= s.join_guards[step] | s.join_kills[step]
     control[layout.OPENINGS] = v.rows_with(guards, count, opening)
     # No match may join what lies before with what lies behind.
     whole = first == 0 and stop == count
@@ -89,20 +93,27 @@ def join_events(address, batch, count, carried, ends, choice, most):
             return layout.NO_EVENTS, begin, end, first, stop
         relevant = v.rows_with(guards, count, np.int64(255))
         control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * (np.float64(relevant) / count))
-        # Passes rule out most of many rows in less time.
-        if steps > 2 and not few and _OFTEN * control[layout.OPENINGS] > count:
-            end = np.int64(PUT_OFF)
-        else:
-            begin = zero
-            end, looked = _pass(s, count, guards, opening, first, stop, choice, most, address)
-            # Keys differ in how many events they have.
-            if steps > 2 and 2 * _looks(s, count, end, looked) > most * relevant + _SOME:
-                end = np.int64(NOT_FOUND)
+        begin = zero
+        end, looked = _pass(s, count, guards, opening, first, stop, choice, most, address)
+        # Keys differ in how many events they have.
+        if steps > 2 and 2 * _looks(s, count, end, looked) > most * relevant + _SOME:
+            end = np.int64(NOT_FOUND)
         for step in range(steps - 3, -1, -1):
             if end >= 0:
                 middle, (end, looked) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
                 begin = middle
     return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
+
+
+@part
+def _of_other_key(s, row, key, entry, address):
+    """The first entry from an ``entry`` on that does not have the ``key`` of a ``row``; -1 if there is none."""
+    entries, rows = v.start_of(s.opened), v.start_of(s.slot_of)
+    while entry >= 0 and v.load_word(entries, 2 * entry) >> 32 == key:
+        if not _has_key_of(s, row, np.int64(v.load_int(rows, entry)), address):
+            break
+        entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
+    return entry
 
 
 @inlined
@@ -138,6 +149,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, partials, room = v.start_of(s.slot_of), v.start_of(s.partials), s.partials.shape[0]
     # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
+    any_kills, mixed = kills != 0, step > 0 or kills != 0
     handing, handed, equal = s.join_keys.shape[0] > 0, np.int64(0), np.int64(0)
     if handing:
         handed, equal = output_words(s, s.join_keys[0]), output_words(s, s.join_keys[1])
@@ -161,10 +173,13 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
             if handing:
                 key = hash_of_value(s, s.join_keys[0], row, address)
                 wanted = hash_of_value(s, s.join_keys[1], row, address)
-            slot, place = max(key, np.int64(0)) >> shift, max(wanted, np.int64(0)) >> shift
+            slot = max(key, np.int64(0)) >> shift
             head, own, known = heads + 8 * width * slot, v.load_byte(guards, row), is_entered(s, slot)
-            there = heads + 8 * width * place
-            latest_there = v.load_word(there, 0) if wanted >= 0 and is_entered(s, place) else np.int64(-1)
+            there, latest_there = head, v.load_word(head, 0) if known and key >= 0 else np.int64(-1)
+            if handing:
+                slot_there = max(wanted, np.int64(0)) >> shift
+                there = heads + 8 * width * slot_there
+                latest_there = v.load_word(there, 0) if wanted >= 0 and is_entered(s, slot_there) else np.int64(-1)
             if earliest:
                 if key >= 0 and not known:
                     v.store_word(head, 0, np.int64(0))
@@ -198,9 +213,11 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     if word >> 32 != wanted:
                         continue
                     other = v.load_int(rows, before)
-                    if v.load_byte(guards, other) & kills != 0 and _has_key_of(s, row, other, address):
+                    if any_kills and v.load_byte(guards, other) & kills != 0 and _has_key_of(s, row, other, address):
                         entry = np.int64(-1)
-                    if v.load_byte(guards, other) & before_last == 0 or (step == 0 and row >= stop and other >= stop):
+                    if mixed and v.load_byte(guards, other) & before_last == 0:
+                        continue
+                    if step == 0 and row >= stop and other >= stop:
                         continue
                     if found >= room:
                         found = related = _related(s, related, found, step, choice, address)
@@ -222,11 +239,8 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
             if own & opening != 0 and key >= 0:
                 entry = v.load_word(head, 0) if known else np.int64(-1)
                 cleared = own & clears != 0 and own & middle == 0
-                while cleared and entry >= 0 and v.load_word(entries, 2 * entry) >> 32 == key:
-                    # No match can have this event any more.
-                    if not _has_key_of(s, row, v.load_int(rows, entry), address):
-                        break
-                    entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
+                if cleared and entry >= 0:
+                    entry = _of_other_key(s, row, key, entry, address)
                 if entry >= 0 or not cleared or own & s.join_guards[0] != 0:
                     v.store_word(entries, 2 * opened, key << 32 | (entry + 1))
                     v.store_word(entries, 2 * opened + 1, measure)

@@ -134,29 +134,30 @@ def tied_words(s):
 
 
 @inlined
-def _tied_codes(s):
-    """Where the codes are on which matches agree, if these are of one dictionary; or else 0. And how many it has."""
-    if s.keyed.shape[0] != 1 or s.keyed[0, layout.O_FORM] != layout.AS_TEXT:
-        return np.int64(0), np.int64(0)
-    words = s.texts[s.keyed[0, layout.O_COLUMN]]
-    plain = words[layout.T_LAYOUT] == layout.INT32 and words[layout.T_VALID] == 0
-    codes = words[layout.T_DATA] + 4 * words[layout.T_OFFSET] if plain else np.int64(0)
-    return codes, words[layout.T_ROOM] - 1
-
-
-@inlined
-def _hash_of_key(s, row, words_at, codes_at, codes, address):
+def _hash_of_key(s, row, words_at, address):
     """A hash of what all events of a match agree on, of 31 bits; -1 if the event of a ``row`` has no such value.
 
-    See `tied_words` for ``words_at``, `_tied_codes` for ``codes_at``.
+    See `tied_words` for ``words_at``.
     """
-    if codes_at != 0:
-        code = v.load_int(codes_at, row)
-        key = np.int64(mixed(np.uint64(0), 1 + code) >> SHORTER)
-        # Nothing promises that codes are in their dictionary.
-        return key if np.uint64(code) < np.uint64(codes) else np.int64(-1)
     word = v.load_word(words_at, row) if words_at != 0 else np.int64(NULL)
     return np.int64(mixed(np.uint64(0), word) >> SHORTER) if word != NULL else _hash(s, row, address)
+
+
+@part
+def _hash_codes(s, count, out):
+    """Write these hashes of ``count`` `chosen` rows, if they are of codes of one dictionary; returns whether."""
+    if s.keyed.shape[0] != 1 or s.keyed[0, layout.O_FORM] != layout.AS_TEXT:
+        return False
+    words = s.texts[s.keyed[0, layout.O_COLUMN]]
+    codes, size = words[layout.T_DATA] + 4 * words[layout.T_OFFSET], words[layout.T_ROOM] - 1
+    if words[layout.T_LAYOUT] != layout.INT32 or words[layout.T_VALID] != 0:
+        return False
+    for n in range(count):
+        code = v.load_int(codes, s.chosen[n])
+        key = np.int64(mixed(np.uint64(0), 1 + code) >> SHORTER)
+        # Nothing promises that codes are in their dictionary.
+        v.store_word(out, n, key if np.uint64(code) < np.uint64(size) else np.int64(-1))
+    return True
 
 
 @part
@@ -273,17 +274,17 @@ def list_rows(s, begin, end, guards, width, valued, known, address):
             v.fetch(flows + 8 * width * (v.load_word(hashes, n) >> shift))
     else:
         words_at, some = tied_words(s), list_marked(s, begin, end, guards)
-        codes_at, codes = _tied_codes(s)
         _fetch_words(s, some, words_at)
         _fetch_words(s, some, times)
         for k in range(s.keyed.shape[0]):
             if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
                 texts.fetch_letters(s, s.keyed[k, layout.O_COLUMN], some)
+        hashed = _hash_codes(s, some, hashes)
         for n in range(some):
             row, key = v.load_word(chosen, n), np.int64(0)
             measure = window_measure(s, row, times)
             if keyed:
-                key = _hash_of_key(s, row, words_at, codes_at, codes, address)
+                key = v.load_word(hashes, n) if hashed else _hash_of_key(s, row, words_at, address)
                 v.fetch(flows + 8 * width * (key >> shift))
             v.store_word(hashes, n, key)
             v.store_word(measures, n, measure)
