@@ -232,12 +232,14 @@ class Joining(Narrowing):
             if not self.narrows:
                 self.learn(count, count, count)
             return None
-        rows, guards = _rows_of(room, begin, end, len(join.guards)), room.arrays.guards
-        labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(join.labels, rows)]
+        matches, guards = None, room.arrays.guards
+        if begin < end:
+            rows = _rows_of(room, begin, end, len(join.guards))
+            labels = [own[guards[some]] if len(own) > 1 else own[0] for own, some in zip(join.labels, rows)]
+            made = partial(_joined, first, rows, labels)
+            matches = CountedMatches(end - begin, made, single=join.choice != EVERYTHING)
         guards[behind:before] = 0
         control[layout.MARKS] = layout.MARKED
-        made = partial(_joined, first, rows, labels)
-        matches = CountedMatches(end - begin, made, single=join.choice != EVERYTHING) if begin < end else None
         return JoinedEvents(matches, behind, before)
 
 

@@ -224,7 +224,7 @@ class BatchScan:
                 self.rows_at_once = min(2 * self.rows_at_once, limits.COLUMN_ROWS)
             else:
                 self._narrowing.looked_ahead(count, through, *control[layout.RELEVANT : layout.KEPT + 1].tolist())
-            if joining is not None and joining.narrows:
+            if joining is not None and joining.narrows and control[layout.KEPT] >= limits.JOINED_ROWS:
                 joined = joining.join(self.room, exported, batch, first, occupied, ending=self.ending, again=True)
         self.absences, how = None, self.program.absence
         if isinstance(how, Absence) and carried is not None:

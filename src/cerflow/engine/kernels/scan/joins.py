@@ -100,8 +100,8 @@ def join_events(address, batch, count, carried, ends, choice, most):
             end = np.int64(NOT_FOUND)
         for step in range(steps - 3, -1, -1):
             if end >= 0:
-                middle, (end, looked) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
-                begin = middle
+                middle, (end, more) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
+                begin, looked = middle, looked + more
     return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
 
 
@@ -148,11 +148,11 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     chosen, keys, measures = v.start_of(s.numbers), v.start_of(s.at), v.start_of(s.measures)
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, partials, room = v.start_of(s.slot_of), v.start_of(s.partials), s.partials.shape[0]
-    # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
     any_kills, mixed = kills != 0, step > 0 or kills != 0
     handing, handed, equal = s.join_keys.shape[0] > 0, np.int64(0), np.int64(0)
     if handing:
         handed, equal = output_words(s, s.join_keys[0]), output_words(s, s.join_keys[1])
+    # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
     latest = choice == LATEST and s.links.shape[0] == 0
     earliest = choice == EARLIEST and s.links.shape[0] == 0 and kills == 0
     for begin in range(0, count, layout.STRETCH):
