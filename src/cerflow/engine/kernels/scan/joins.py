@@ -34,7 +34,7 @@ _SOME = 1 << 12
 #: Pairs that are compared together, at least.
 _TOGETHER = 1 << 13
 #: If one row in so many opens a match, of the first rows or of all, this is often.
-_OFTEN, _FIRST = 8, 1 << 16
+_OFTEN, _FIRST = 3, 1 << 16
 #: The bits of the number of an entry.
 _ENTRY = (1 << 32) - 1
 
