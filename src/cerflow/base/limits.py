@@ -128,7 +128,7 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
-#: The same for events that are joined; and rows that passes leave, from which on these are.
+#: The same for joining events, and how many rows passes must leave for that.
 JOINED_ROWS = 256
 #: Where narrowing does not pay, one batch in this many is narrowed; in twice as many each time, up to eight times.
 NARROWING_PAUSE = 8
