@@ -154,8 +154,8 @@ def test_no_event_comes_to_the_automaton_where_a_table_ends(rows_read, clauses, 
     assert found > 20
 
 
-@pytest.mark.parametrize(("many", "limit"), [(0.1, 300), (0.6, 20)])
-def test_of_many_events_only_those_are_joined_that_passes_leave(rows_read, many, limit, monkeypatch):
+@pytest.mark.parametrize(("many", "limit", "most"), [(0.05, 400, 0), (0.6, 20, 5_000)])
+def test_three_events_are_joined_unless_many_open_matches(rows_read, many, limit, most, monkeypatch):
     generator, size = random.Random(3), 30_000
     rows = [("A" if generator.random() < many else "C", generator.randrange(1000)) for _ in range(size)]
     columns = {"type": [kind for kind, _ in rows], "k": [n % 20 for n in range(size)], "v": [v for _, v in rows]}
@@ -165,7 +165,7 @@ def test_of_many_events_only_those_are_joined_that_passes_leave(rows_read, many,
         f"AND b.v < {5 * limit} PARTITION BY k WITHIN 1000 [t]"
     )
     found = query.match(table, time="t").to_pylist()
-    assert rows_read == [0]
+    assert sum(rows_read) <= most
     monkeypatch.setattr(limits, "JOINED_ROWS", 1 << 30)
     assert by_event(found) == by_event(query.match(table, time="t").to_pylist())
     assert len(found) > 20
@@ -190,7 +190,7 @@ def test_where_too_many_pairs_have_to_be_compared_the_automaton_reads_all_events
 
 def test_many_combinations_of_few_events_are_left_to_the_automaton(rows_read):
     table = long_stream(20_000, 500)
-    query = cerflow.parse("SELECT * WHERE (A ; A ; A ; A ; B) PARTITION BY k")
+    query = cerflow.parse("SELECT * WHERE (A ; A ; A ; B) PARTITION BY k")
     assert query.match(table, time="t").count() > 1_000_000
     assert rows_read[0] > 10_000
 
@@ -216,6 +216,7 @@ def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
         ("SELECT LAST BY B * WHERE (A ; B) PARTITION BY k", False),
         ("SELECT * WHERE A ; B ; A PARTITION BY k", True),
         ("SELECT * WHERE A ; B{2} ; A WITHIN 5 SECONDS", True),
+        ("SELECT * WHERE A ; B{3} ; A WITHIN 5 SECONDS", False),
         ("SELECT * WHERE A ; B ; A? PARTITION BY k", False),
         ("SELECT * WHERE (A : B) ; A PARTITION BY k", False),
         ("SELECT NEXT * WHERE A ; B ; A PARTITION BY k", False),

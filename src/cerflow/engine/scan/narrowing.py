@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import SmallRows
-from cerflow.engine.kernels.scan.joins import PUT_OFF
 from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, join_events
 from cerflow.engine.layout import EVERYTHING
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, consecutive_events, events_in_turn
@@ -183,8 +182,10 @@ class Joining(Narrowing):
         super().__init__(by_key=True)
         self._join = join
 
-        #: Whether other passes may leave few enough events to join.
-        self.narrows = len(join.links) > 0
+    @property
+    def narrows(self) -> bool:
+        """Whether other passes may leave few enough events to join; the automaton shares what longer matches have."""
+        return len(self._join.links) > 0 and len(self._join.guards) == 2
 
     def join(
         self,
@@ -227,9 +228,8 @@ class Joining(Narrowing):
             else:
                 room.use(partials=(4 * len(room.arrays.partials), 2))
         _, begin, end, behind, before = map(int, told)
-        self.narrows = not again and (related or end == PUT_OFF)
         if end < 0:
-            if not self.narrows:
+            if again or not self.narrows:
                 self.learn(count, count, count)
             return None
         matches, guards = None, room.arrays.guards

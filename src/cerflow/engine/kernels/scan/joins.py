@@ -27,8 +27,6 @@ from cerflow.engine.scan import layout
 NOT_FOUND = -1
 #: `partials` is full.
 _FULL = -2
-#: Other passes come first.
-PUT_OFF = -3
 #: Pairs that may be looked at besides some for each row with guards.
 _SOME = 1 << 12
 #: Pairs that are compared together, at least.
@@ -52,12 +50,11 @@ def join_events(address, batch, count, carried, ends, choice, most):
 
     Returns what stopped it, as ``scan`` does, to go on from `ROW`, from which on rows have no ``guards`` yet; where the
     matches begin and end in ``partials``, or `NOT_FOUND` if more than ``most`` events have to be looked at for each row
-    with guards, or `PUT_OFF` if other passes should first rule out rows; and these two rows. Without room for that many
+    with guards, or if of more than two events that often open matches; and these two rows. Without room for that many
     `OPENINGS` and for more partial matches it stops with `NO_EVENTS`.
     """
     s = v.scan_at(address)
     control, zero = s.control, np.int64(0)
-    few = control[layout.LOOKED_AHEAD] != 0
     v.locate(s.columns, s.texts, batch)
     guards = v.start_of(s.guards)
     steps, opening = s.join_guards.shape[0], zero
@@ -68,8 +65,8 @@ def join_events(address, batch, count, carried, ends, choice, most):
         reason = mark_all(s, some, address)
         if reason != layout.SCANNED:
             return reason, zero, zero, zero, zero
-        if steps > 2 and not few and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
-            return reason, zero, np.int64(PUT_OFF), zero, zero
+        if steps > 2 and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
+            return reason, zero, np.int64(NOT_FOUND), zero, zero
     for k in range(8):
         v.store_word(guards + count, k, zero)
     control[layout.LOOKED_AHEAD] = 1
@@ -89,15 +86,14 @@ def join_events(address, batch, count, carried, ends, choice, most):
     )
     apart = choice == EVERYTHING and apart and 4 * (first + count - stop) <= count
     if (whole or apart) and _can_compare(s):
+        if v.rows_with(guards, count, np.int64(s.join_guards[steps - 1])) == 0:
+            return layout.SCANNED, zero, zero, first, stop
         if control[layout.OPENINGS] > s.opened.shape[0]:
             return layout.NO_EVENTS, begin, end, first, stop
         relevant = v.rows_with(guards, count, np.int64(255))
         control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * (np.float64(relevant) / count))
         begin = zero
         end, looked = _pass(s, count, guards, opening, first, stop, choice, most, address)
-        # Keys differ in how many events they have.
-        if steps > 2 and 2 * _looks(s, count, end, looked) > most * relevant + _SOME:
-            end = np.int64(NOT_FOUND)
         for step in range(steps - 3, -1, -1):
             if end >= 0:
                 middle, (end, more) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
@@ -141,7 +137,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     for k in range(last):
         clears &= s.join_kills[k]
         middle |= s.join_guards[k] if k > 0 else np.int64(0)
-    found = related = relevant = opened = looked = np.int64(0)
+    found = related = relevant = opened = looked = lasts = np.int64(0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
@@ -201,6 +197,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     opened += 1
                 continue
             entry = latest_there
+            lasts += own & ending != 0
             if own & ending != 0 and entry >= 0 and row >= first:
                 bound = leads.bound_of(s, row, measure, times)
                 before = np.int64(-1)
@@ -251,6 +248,11 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     opened += 1
                 v.store_word(head, 0, entry)
                 enter_slot(s, slot)
+        if step > 0:
+            found = related = _related(s, related, found, step, choice, address)
+            # Keys differ in how many events they have.
+            if 2 * _looks(step, found, looked, lasts) > allowed:
+                return np.int64(NOT_FOUND), looked
     return found if earliest else _related(s, related, found, step, choice, address), looked
 
 
@@ -291,13 +293,15 @@ def _extend(s, begin, end, step, stop, allowed, address):
 
 
 @inlined
-def _looks(s, count, found, looked):
-    """About how many entries will have been looked at, if as many were for ``found`` pairs of the last two events."""
-    steps, more, total = s.join_guards.shape[0], np.float64(max(found, 0)), np.float64(looked)
-    ending = v.rows_with(v.start_of(s.guards), count, np.int64(s.join_guards[steps - 1]))
-    for step in range(2, steps):
+def _looks(steps, found, looked, lasts):
+    """About how many entries will be looked at for ``steps`` before ``found`` pairs of events, ``lasts`` of them last.
+
+    So far ``looked`` ones were.
+    """
+    more, total = np.float64(found), np.float64(looked)
+    for step in range(steps):
         # Combinations of those that a last event looks at.
-        more *= looked / (step * max(ending, 1))
+        more *= looked / ((step + 2) * max(lasts, 1))
         total += more
     return total
 

@@ -18,6 +18,9 @@ from cerflow.engine.scan.program.guards import Guards, are_told
 from cerflow.engine.scan.program.links import Links, levels_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
+#: Events of a match, at most.
+_EVENTS = 4
+
 
 @dataclass(frozen=True)
 class Joinable:
@@ -69,6 +72,8 @@ def join_of(
     last = max(steps, default=0)
     if last < 1 or -1 in steps or any(m.final != (step == last) for m, step in zip(moves.rows, steps)):
         return "not all matches have the same number of events, two or more"
+    if last >= _EVENTS:
+        return f"more than {_EVENTS} events, which often have many combinations"
     kills = _kills(tables, levels, relevant)
     if kills is None:
         return "every event between those of a match counts"
