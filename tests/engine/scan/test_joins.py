@@ -154,6 +154,16 @@ def test_no_event_comes_to_the_automaton_where_a_table_ends(rows_read, clauses, 
     assert found > 20
 
 
+@pytest.mark.parametrize("what", ["*", "NEXT *", "LAST *", "NONE"])
+@pytest.mark.parametrize("formula", ["A ; Z", "Z ; A", "Z ; Y", "(Z ; A) WITHOUT A"])
+@pytest.mark.parametrize("clauses", ["", " PARTITION BY k", " WITHIN 9 [t]"])
+def test_nothing_is_found_where_no_event_opens_or_ends_a_match(what, formula, clauses):
+    query, table = cerflow.parse(f"SELECT {what} WHERE ({formula}){clauses}"), long_stream(3_000, 5)
+    assert query.match(table, time="t").count() == 0
+    recognizer = query.recognizer(table.schema, time="t")
+    assert not any(recognizer.push(table.slice(begin, 1_000)) for begin in (0, 1_000, 2_000))
+
+
 @pytest.mark.parametrize(("many", "limit", "most"), [(0.05, 400, 0), (0.6, 20, 5_000)])
 def test_three_events_are_joined_unless_many_open_matches(rows_read, many, limit, most, monkeypatch):
     generator, size = random.Random(3), 30_000

@@ -226,7 +226,7 @@ class Joining(Narrowing):
                 told = layout.SCANNED, -1, -1, 0, 0
                 break
             else:
-                room.use(partials=(4 * len(room.arrays.partials), 2))
+                room.use(partials=(max(ENTRIES, 4 * len(room.arrays.partials)), 2))
         _, begin, end, behind, before = map(int, told)
         if end < 0:
             if again or not self.narrows:

@@ -86,7 +86,8 @@ def join_events(address, batch, count, carried, ends, choice, most):
     )
     apart = choice == EVERYTHING and apart and 4 * (first + count - stop) <= count
     if (whole or apart) and _can_compare(s):
-        if v.rows_with(guards, count, np.int64(s.join_guards[steps - 1])) == 0:
+        ending = v.rows_with(guards, count, np.int64(s.join_guards[steps - 1]))
+        if ending == 0 or control[layout.OPENINGS] == 0:
             return layout.SCANNED, zero, zero, first, stop
         if control[layout.OPENINGS] > s.opened.shape[0]:
             return layout.NO_EVENTS, begin, end, first, stop
