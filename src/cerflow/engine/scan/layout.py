@@ -272,9 +272,7 @@ class ScanArrays(NamedTuple):
     opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
     partials: SmallRows  # (room, 2): the first event, in `opened`; the partial match that it extends, or the last row
     join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold
-    join_keys: (
-        IntRows  # (0 or 2, 7): as rows of outputs, what an event has in common with the next one, and that of this
-    )
+    join_keys: IntRows  # (0 or 2, 7): as rows of outputs, a value of an event, and the equal one of the next event
     looked_up: Ints  # by event in `opened`, if there are `join_keys`: the hash that it looks up, below it what is there
     join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows

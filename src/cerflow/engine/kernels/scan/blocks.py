@@ -71,8 +71,7 @@ def compute_link(s, n, count):
     if indexed:
         for k in range(count):
             one, two = v.load_int(codes, s.chosen[k]), v.load_int(codes, s.rows[k])
-            known = (np.uint64(one) < np.uint64(entries)) & (np.uint64(two) < np.uint64(entries))
-            s.wide[0, k] = known & (np.int64(one == two) == wanted)
+            s.wide[0, k] = _fulfil(one, two, entries, wanted)
     else:
         for k in range(count):
             s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], u, s.rows[k]) == wanted
@@ -80,11 +79,16 @@ def compute_link(s, n, count):
 
 @part
 def _compare_codes(left, right, count, entries, wanted, out):
-    """Whether codes are the same; nothing promises that they are in their dictionary, which has so many ``entries``."""
+    """Write what `_fulfil` says of each pair of codes. The compiler makes vectors of it."""
     for k in range(count):
-        one, two = v.load_int(left, k), v.load_int(right, k)
-        known = (np.uint64(one) < np.uint64(entries)) & (np.uint64(two) < np.uint64(entries))
-        v.store_word(out, k, known & (np.int64(one == two) == wanted))
+        v.store_word(out, k, _fulfil(v.load_int(left, k), v.load_int(right, k), entries, wanted))
+
+
+@inlined
+def _fulfil(one, two, entries, wanted):
+    """Whether two codes are equal (``wanted`` is 1) or differ (0); a code outside its dictionary is like null."""
+    known = (np.uint64(one) < np.uint64(entries)) & (np.uint64(two) < np.uint64(entries))
+    return known & (np.int64(one == two) == wanted)
 
 
 @inlined

@@ -31,7 +31,7 @@ _FULL = -2
 _SOME = 1 << 12
 #: Pairs that are compared together, at least.
 _TOGETHER = 1 << 13
-#: If one row in so many opens a match, of the first rows or of all, this is often.
+#: Three or more events are not joined if one row in ``_OFTEN`` opens matches, among the ``_FIRST`` rows or among all.
 _OFTEN, _FIRST = 3, 1 << 16
 #: The bits of the number of an entry.
 _ENTRY = (1 << 32) - 1
@@ -50,8 +50,8 @@ def join_events(address, batch, count, carried, ends, choice, most):
 
     Returns what stopped it, as ``scan`` does, to go on from `ROW`, from which on rows have no ``guards`` yet; where the
     matches begin and end in ``partials``, or `NOT_FOUND` if more than ``most`` events have to be looked at for each row
-    with guards, or if of more than two events that often open matches; and these two rows. Without room for that many
-    `OPENINGS` and for more partial matches it stops with `NO_EVENTS`.
+    with guards, or if matches have more than two events and many rows open some; and these two rows. Without room for
+    that many `OPENINGS` and for more partial matches it stops with `NO_EVENTS`.
     """
     s = v.scan_at(address)
     control, zero = s.control, np.int64(0)

@@ -166,7 +166,6 @@ def _hash(s, row, address):
     place = np.int64(-1)
     known = True
     for k in range(s.keyed.shape[0]):
-        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
         of_partition = s.keyed[k, layout.O_TO] == layout.TO_KEYS
         alternative = of_partition and s.keyed[k, layout.O_PLACE] == place
         if alternative and known:
@@ -174,28 +173,31 @@ def _hash(s, row, address):
         if not alternative and not known:
             return np.int64(-1)
         place = s.keyed[k, layout.O_PLACE] if of_partition else np.int64(-1)
-        if form == layout.AS_TEXT:
-            word = texts.hash_of_text(s.texts, column, row)
-            missing = word == 0
-        else:
-            word = formed(value_of(s, s.keyed[k], row, address), form, s.keyed[k, layout.O_SIZE])
-            missing = is_missing(word, form)
+        word, missing = _word_for_hash(s, s.keyed[k], row, address)
         known = not missing or not of_partition
         if known:
             h = mixed(h, word)
     return np.int64(h >> SHORTER) if known else np.int64(-1)
 
 
-@part
-def hash_of_value(s, output, row, address):
-    """A hash of 31 bits of the value of an ``output`` for a ``row``; -1 for null."""
+@inlined
+def _word_for_hash(s, output, row, address):
+    """A word for the value of an ``output``, the same for equal values; and whether the value is null."""
     form = output[layout.O_FORM]
     if form == layout.AS_TEXT:
         word = texts.hash_of_text(s.texts, output[layout.O_COLUMN], row)
-        missing = word == 0
-    else:
-        word = formed(value_of(s, output, row, address), form, output[layout.O_SIZE])
-        missing = is_missing(word, form)
+        return word, word == 0
+    word = formed(value_of(s, output, row, address), form, output[layout.O_SIZE])
+    return word, is_missing(word, form)
+
+
+@part
+def hash_of_value(s, output, row, address):
+    """A hash of 31 bits of the value of an ``output`` for a ``row``; -1 for null.
+
+    ``s`` are the arrays of the scan at ``address``.
+    """
+    word, missing = _word_for_hash(s, output, row, address)
     return np.int64(-1) if missing else np.int64(mixed(np.uint64(0), word) >> SHORTER)
 
 

@@ -133,7 +133,7 @@ def has_twice(letters, size, offsets, wide, count, slots):
 def equal_texts(texts, t, row, u, other):
     """Whether column ``t`` of ``texts`` has in a ``row`` the text of column ``u`` in an ``other``; -1 if one has none.
 
-    Two columns are no dictionaries.
+    If ``t`` and ``u`` differ, neither column may be a dictionary.
     """
     one, two = _known(texts, t, row), _known(texts, u, other)
     if one == 0 or two == 0:

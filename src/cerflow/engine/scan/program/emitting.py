@@ -52,7 +52,7 @@ class ScannedColumns(Instructions):
         return self.texts.index(name)
 
     def are_plain(self, texts: Iterable[int]) -> bool:
-        """Whether columns of text are no dictionaries."""
+        """Whether none of some columns of text is a dictionary."""
         return all(self.text_layouts[text] in (layout.TEXT32, layout.TEXT64) for text in texts)
 
     def text_of(self, condition: Node) -> str | None:
