@@ -128,6 +128,8 @@ EXHAUSTIVE_SPLITS = 10_000
 PUSHED_LEAVES = 200
 #: Rows of a batch from which on that pays.
 NARROWED_ROWS = 256
+#: Rows of a batch from which on its nulls are counted; fewer are read faster than counted.
+COUNTED_ROWS = 1 << 12
 #: The same for joining events, and how many rows passes must leave for that.
 JOINED_ROWS = 256
 #: Where narrowing does not pay, one batch in this many is narrowed; in twice as many each time, up to eight times.

@@ -91,7 +91,8 @@ class RecordChecker:
     def all_in_order(self, table: pa.Table) -> bool:
         """Whether all rows of a table are valid and in the order of time, as far as one pass shows it."""
         check = batch_check(self.schema, self._limits)
-        if check is None or table.column(self.schema.type).num_chunks * limits.CHUNK_ROWS > table.num_rows:
+        chunks = table.column(self.schema.type).num_chunks
+        if check is None or chunks > max(1, table.num_rows // limits.CHUNK_ROWS):
             return False
         latest = None
         for batch in table.select(self.schema.columns.names).to_batches():

@@ -194,9 +194,9 @@ class Driver:
         If failures are not ``foreseen``, and copying a state costs much compared with a push of this many rows, all
         later calls raise an error instead.
         """
-        states = [StateBefore(machine.memory) for machine in self.machines.values()]
-        for state in states:
-            state.leave(keep=foreseen or state.bytes <= _cheap(rows))
+        states = [StateBefore(machine) for machine in self.machines.values()]
+        for machine, state in zip(self.machines.values(), states):
+            state.leave(machine, keep=foreseen or state.bytes <= _cheap(rows))
         return _Wholly(self, states)
 
     @property
@@ -356,7 +356,7 @@ class Driver:
         if shared is not None:
             check_events(shared.events, shared.positions, self.store.schema, counts["accepted"])
         # States are replaced here, not changed, so none is copied.
-        with _Wholly(self, [StateBefore(machine.memory) for machine in self.machines.values()]):
+        with _Wholly(self, [StateBefore(machine) for machine in self.machines.values()]):
             for machine, part in zip(self.machines.values(), parts, strict=True):
                 if shared is not None and machine.store is self.store:
                     machine.take_over(part, shared.positions)
@@ -393,6 +393,6 @@ class _Wholly(Transaction):
     def set_back(self) -> None:
         self._driver._broken = True
         super().set_back()
-        for state in self._states:
-            state.set_back()
+        for machine, state in zip(self._driver.machines.values(), self._states):
+            state.set_back(machine)
         self._driver._broken = self._broken or any(state.lost for state in self._states)

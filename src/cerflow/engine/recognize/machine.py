@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,15 @@ class Machine:
         """Made for the first event that the automaton reads; many rules of a large set have none."""
         return Memory(self.tables)
 
+    @property
+    def remembers(self) -> bool:
+        """Whether there is a memory."""
+        return "memory" in vars(self)
+
+    def forget_memory(self) -> None:
+        """Go back to a state without memory."""
+        vars(self).pop("memory", None)
+
     def read(
         self, whole: pa.RecordBatch, accepted: int, exported: ExportedBatch | None = None
     ) -> RelevantEvents | None:
@@ -122,12 +131,11 @@ class Machine:
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
         own = exported if exported is not None and rows is whole else ExportedBatch(rows)
-        occupied = cache(lambda: self.memory.occupied if "memory" in vars(self) else first_occupied(self.tables))
-        scan = self.reader.choose_scan(own, rows.num_rows, occupied)
+        scan = self.reader.choose_scan(own, rows.num_rows, self._occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
         asks = scan.follows or (scan.flows and scan.narrows(rows.num_rows))
         carried = self.deadlines.carried if self.deadlines is not None and rows is whole else None
-        events, count = self.reader.read(rows, first, occupied() if asks else -1, own, carried)
+        events, count = self.reader.read(rows, first, self._occupied() if asks else -1, own, carried)
         self.taken += count
         needed = events.position[:count]
         if scan.absences is not None:
@@ -138,6 +146,10 @@ class Machine:
             # The store keeps the whole batch.
             needed = np.array([first])
         return RelevantEvents(whole, accepted, rows, first, events, count, needed, index)
+
+    def _occupied(self) -> int:
+        """The states in which runs may be, as bits."""
+        return self.memory.occupied if self.remembers else first_occupied(self.tables)
 
     def take(self, reading: RelevantEvents, refuse: Refuse) -> list[Part]:
         """Process the events that `read` has found, which are stored."""
@@ -182,7 +194,7 @@ class Machine:
             return
         before, self._before = self._before, None
         # Forgetting takes as long as copying, and does not see whether an event will be refused.
-        before.leave(keep=events is None or (self._strict and not self._surely_passes(events, count)))
+        before.leave(self, keep=events is None or (self._strict and not self._surely_passes(events, count)))
 
     def _counted(self, events: EventArrays, count: int, counted: CountedEvents) -> list[Part]:
         """Process ``count`` events, of which some are counted."""
@@ -285,12 +297,14 @@ class Machine:
 
     def live_positions(self) -> Ints:
         """The positions of all events that may still be part of a match."""
-        live = self.memory.live_positions(self.last_bound if self.tables.global_window else layout.NO_BOUND)
+        bound = self.last_bound if self.tables.global_window else layout.NO_BOUND
+        live = self.memory.live_positions(bound) if self.remembers else np.zeros(0, np.int64)
         return live if self.deadlines is None else ascending(live, self.deadlines.positions)
 
     def begin_anew(self) -> None:
         """Forget all events."""
-        self.memory.begin_anew()
+        if self.remembers:
+            self.memory.begin_anew()
         for part in self._beside_state:
             part.begin_anew()
         self._admitted = self.reported = 0
@@ -347,7 +361,7 @@ class Machine:
     @property
     def bytes(self) -> int:
         """The bytes of the state, and of what the current push has found."""
-        return self.memory.bytes + self._beside
+        return (self.memory.bytes if self.remembers else 0) + self._beside
 
     def may_fail(self, *, strict: bool) -> bool:
         """Whether it may fail after processing some events; ``strict`` says that a refused event is a failure."""
@@ -370,7 +384,7 @@ class Machine:
         machine may, and only once events are prepared. ``strict`` says that a refused event is a failure. Against all
         other failures and interruptions a state of up to ``room`` bytes is copied.
         """
-        self._before = before = StateBefore(self.memory)
+        self._before = before = StateBefore(self)
         before.always = processed or self.tables.asks or bool(self.tables.guessing) or before.bytes <= room
         self._strict = strict and self.may_refuse
         self._beside = 0

@@ -37,28 +37,51 @@ class Transaction:
             setattr(part, name, value)
 
 
-class StateBefore:
-    """A former state of a memory, which kernels change in place: call `leave` before, which keeps it if necessary."""
+class Remembering(Protocol):
+    """What has a memory, made when it is first asked for."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-        self._state = memory.state
+    @property
+    def memory(self) -> Memory:
+        """The memory."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether there is one."""
+
+    def forget_memory(self) -> None:
+        """Go back to a state without one."""
+
+
+class StateBefore:
+    """A former state of the memory of an ``owner``, which kernels change in place.
+
+    Call `leave` before, which keeps it if necessary.
+    """
+
+    def __init__(self, owner: Remembering) -> None:
+        # The owner holds this, so this does not hold the owner.
+        self._state = owner.memory.state if owner.remembers else None
         self._saved: Bytes | None = None
         #: Whether to keep it anyway.
         self.always = False
         #: The bytes to keep.
-        self.bytes = block_of(memory.state.counters).nbytes
+        self.bytes = 0 if self._state is None else block_of(self._state.counters).nbytes
         #: Whether the state has changed and was not kept.
         self.lost = False
 
-    def leave(self, *, keep: bool) -> None:
+    def leave(self, owner: Remembering, *, keep: bool) -> None:
         """Let the state change; unless it is to be kept, here or always, it is lost."""
+        if self._state is None:
+            return
         if keep or self.always:
-            self._saved = self._memory.saved()
+            self._saved = owner.memory.saved()
         self.lost = self._saved is None
 
-    def set_back(self) -> None:
+    def set_back(self, owner: Remembering) -> None:
         """Set the memory back, unless the state is lost."""
+        if self._state is None:
+            owner.forget_memory()
+            return
         if self._saved is not None:
             block_of(self._state.counters)[:] = self._saved
-        self._memory.state = self._state
+        owner.memory.state = self._state

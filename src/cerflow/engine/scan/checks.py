@@ -22,13 +22,13 @@ class BatchCheck:
 
     def __init__(self, rows: list[tuple[list[int], list[int]]], *, timed: bool, floating: bool) -> None:
         self._control = np.zeros(layout.CONTROLS, np.int64)
-        self._arrays = no_arrays()._replace(
+        self._shared = SharedArrays(no_words())
+        self._shared.replace(
+            no_arrays(),
             control=self._control,
             columns=np.array([column for _, column in rows], np.int64),
             tests=np.array([test for test, _ in rows], np.int64),
         )
-        self._shared = SharedArrays(no_words())
-        self._shared.hold(self._arrays)
         self._row = Row(all_valid, self._shared.address)
         self._timed, self._floating = timed, floating
         #: The last batch whose rows were all valid, where it is, and the time of its last row.

@@ -77,7 +77,7 @@ class ExportedBatch:
     """A batch at an ``address``, as an array of Arrow's C data interface; it is there as long as this is."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
-        if batch.num_rows >= limits.NARROWED_ROWS:
+        if batch.num_rows >= limits.COUNTED_ROWS:
             for column in batch.columns:
                 # Arrow counts nulls when it is asked; a column without any is read faster.
                 _ = column.null_count

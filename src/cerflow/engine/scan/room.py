@@ -74,8 +74,7 @@ class ScanRoom:
 
     def hold(self, **arrays: Any) -> None:
         """Replace some arrays."""
-        self.arrays = self.arrays._replace(**arrays)
-        self.shared.hold(self.arrays)
+        self.arrays = self.shared.replace(self.arrays, **arrays)
 
     def use(self, **shapes: tuple[int, ...]) -> None:
         """Give arrays of which nothing outlasts a batch these shapes, in room that the scans of a recogniser share."""

@@ -32,20 +32,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: The arrays that change while a scan reads, where they are not replaced.
 _CHANGED = (
-    *(
-        "control",
-        "columns",
-        "texts",
-        "stack",
-        "fixes",
-        "chosen",
-        "at",
-        "measures",
-        "candidates",
-        "groups",
-        "members",
-        "slots",
-    ),
+    *("control", "columns", "texts", "stack", "chosen", "at", "measures", "candidates", "groups", "members", "slots"),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
     *("wide", "edges", "limits", "values", "partners", "opened", "looked_up", "partials"),
 )
@@ -132,8 +119,10 @@ class BatchScan:
         other._of_any_type = None if self._of_any_type is None else self._of_any_type.fresh(tables)
         other._decisions = self._decisions.fresh(tables)
         other._effects_of = tables.relevant
-        changed = {name: getattr(self.room.arrays, name).copy() for name in _CHANGED}
-        arrays = self.room.arrays._replace(**changed)
+        mine = self.room.arrays
+        changed = {name: array.copy() for name in _CHANGED if (array := getattr(mine, name)).size}
+        # They are written before they are read.
+        arrays = mine._replace(**changed, fixes=np.empty_like(mine.fixes))
         texts = [text.fresh(own, tables.strings) for text, own in zip(self.room.texts, arrays.texts)]
         other._share(ScanRoom(arrays, texts, other._events_for(), self.room))
         return other

@@ -168,6 +168,9 @@ class Memory:
             return -1
         partitions = int(self.state.counters[layout.N_PARTITIONS]) if tables.partitioned else 1
         heads, found = self.state.heads[:partitions, :-1], first
+        if partitions == 1:
+            # The masks of NumPy take as long as a small batch.
+            return found | sum(1 << q for q, head in enumerate(heads[0].tolist()) if head >= 0)
         # In a large state runs are soon found in all of them.
         for start in range(0, partitions, _LOOKED_AT):
             filled = (heads[start : start + _LOOKED_AT] >= 0).any(axis=0)

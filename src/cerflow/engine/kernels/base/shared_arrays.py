@@ -9,7 +9,7 @@ The caller of a kernel must hold the `SharedArrays`, which holds the arrays.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ import pyarrow as pa
 from cerflow.base.array_types import array_types
 from cerflow.engine.kernels.base.parts import arrayobj, inlined, intrinsic, ir, types
 from cerflow.engine.layout import EventArrays, Ranking, Scratch, State, TableArrays
+
+#: A named tuple of arrays.
+G = TypeVar("G", bound=Any)
 
 _GROUPS: tuple[Any, ...] = (State, TableArrays, Scratch, Ranking, EventArrays)
 #: Words for an array: its address and the lengths of up to two axes.
@@ -26,7 +29,14 @@ _MAY, _DONE, _FIRST = range(3)
 
 FIELDS = {group.__name__: array_types(group) for group in _GROUPS}
 *_BEGINS, _END = np.cumsum([_FIRST, *(WORDS * len(fields) for fields in FIELDS.values())]).tolist()
-_STARTS = dict(zip(FIELDS, _BEGINS))
+
+
+def _places(name: str, begin: int) -> dict[str, int]:
+    return {field: begin + WORDS * k for k, field in enumerate(FIELDS[name])}
+
+
+#: Where the words of each array of a group are.
+_PLACES = {name: _places(name, begin) for name, begin in zip(FIELDS, _BEGINS)}
 #: Room for the arrays of one more group, which only some kernels read.
 _MORE = 64
 #: No limit on the work of a call.
@@ -56,31 +66,45 @@ class SharedArrays:
             return
         # If this is interrupted, some words belong to the new arrays, so none may count as held.
         before = self._held.pop(name, None) or (None,) * len(group)
-        at = _STARTS[name]
-        for array, held, (dtype, axes) in zip(group, before, FIELDS[name].values()):
+        for array, held, field in zip(group, before, FIELDS[name]):
             if array is not held:
-                shape, flags = array.shape, array.flags
-                if array.dtype != dtype or len(shape) != axes or not flags.c_contiguous:
-                    raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {shape}, {array.strides}")
-                # NumPy itself takes six times as long to tell the address.
-                self._words[at], self._words[at + 1] = pa.py_buffer(array).address, shape[0]
-                self._words[at + 2] = shape[1] if axes == 2 else 1
-            at += WORDS
+                self._show(name, field, array)
         self._held[name] = group
+
+    def replace(self, group: G, **arrays: Any) -> G:
+        """Make a tuple that is visible with some other arrays visible in its place, and return it."""
+        name = _known(type(group))
+        made: G = group._replace(**arrays)
+        if self._held.pop(name, None) is not group:
+            raise ValueError(f"kernels do not see these {name}")
+        for field, array in arrays.items():
+            self._show(name, field, array)
+        self._held[name] = made
+        return made
+
+    def _show(self, name: str, field: str, array: Any) -> None:
+        (dtype, axes), at = FIELDS[name][field], _PLACES[name][field]
+        shape, flags = array.shape, array.flags
+        if array.dtype != dtype or len(shape) != axes or not flags.c_contiguous:
+            raise TypeError(f"kernels cannot use {name}: {array.dtype} of shape {shape}, {array.strides}")
+        # NumPy itself takes six times as long to tell the address.
+        self._words[at], self._words[at + 1] = pa.py_buffer(array).address, shape[0]
+        self._words[at + 2] = shape[1] if axes == 2 else 1
 
 
 def _known(group: type) -> str:
     """The name of a group, with its place among the words."""
     name = group.__name__
     if name not in FIELDS:
-        FIELDS[name], _STARTS[name] = array_types(group), _END
+        FIELDS[name] = array_types(group)
+        _PLACES[name] = _places(name, _END)
     return name
 
 
 def group_at(group: type) -> Any:
     """The function by which kernels get the arrays of a group from an address."""
     name = _known(group)
-    start = _STARTS[name]
+    start = next(iter(_PLACES[name].values()))
 
     @intrinsic
     def at(_, address):
