@@ -112,7 +112,7 @@ COLUMN_WORDS = 8
     T_GUARDS,  # by entry: the guards that its text leaves possible, as a byte (0: no guard depends on the column)
     T_JUDGED,  # entries whose classes are known
     T_SINGLES,  # the number of texts that leave other guards possible than most (-1: unknown, or too many)
-    T_SINGLED,  # each as two words: an index of the dictionary or the key of a short text, and the guards; full fours
+    T_SINGLED,  # each as ST_… words; full fours
     T_OTHERS,  # the guards that all other texts leave possible, not null
     T_OPEN,  # the guards that any text leaves possible, or null
     T_LENGTHS,  # how many bytes texts have with which a match may end, as bits (the last for all longer ones); -1: any
@@ -122,6 +122,13 @@ HELD_WORDS = 5
 TEXT_WORDS = T_HELD + HELD_WORDS
 #: Texts that are compared one by one with whole columns.
 SINGLES = 8
+# Words of one of these: an index of the dictionary or the key of a text, the guards; where the text is, and its length
+ST_KEY, ST_GUARDS, ST_BYTES, ST_LENGTH = range(4)
+SINGLE_WORDS = 4
+#: The keys of shorter texts are their bytes, highest last, and their length. Others have this number in place of the
+#: length, and a hash by the numbers that follow: of the first and last eight bytes and the length. No text has key 0.
+SHORT = 8
+MIX, MORE = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
 # Words of a slot: the bytes of a text of at most eight, or its hash; the length, the entry (0: free)
 S_WORD, S_LENGTH, S_ENTRY = range(3)
 SLOT_WORDS = 3

@@ -212,7 +212,7 @@ class TextEntries:
             words[layout.T_OPEN] = int(np.bitwise_or.reduce(self._guards))
             # An index beyond the dictionary counts as null.
             others = int(self._guards[0])
-            apart = [(int(k) - 1, int(self._guards[k])) for k in np.flatnonzero(self._guards != others)]
+            singles = [(int(k) - 1, int(self._guards[k]), 0, 0) for k in np.flatnonzero(self._guards != others)]
         elif column.compared is None:
             return
         else:
@@ -221,14 +221,22 @@ class TextEntries:
             if not others & self._last:
                 ending = {min(len(text.encode()), 63) for text, guards in zip(texts, left) if guards & self._last}
                 words[layout.T_LENGTHS] = np.uint64(sum(1 << length for length in ending)).view(np.int64)
-            some = [(text.encode(), guards) for text, guards in zip(texts, left) if guards != others]
-            if not all(0 < len(text) < 8 for text, _ in some):
-                return
-            apart = [(int.from_bytes(text.rjust(8, b"\0"), "little", signed=True) | len(text), w) for text, w in some]
-        if len(apart) <= layout.SINGLES:
-            # No index is -1, and no key.
-            self._show(singled=np.array([*apart, *[(-1, others)] * (layout.SINGLES - len(apart))], np.int64))
-            words[layout.T_SINGLES], words[layout.T_OTHERS] = len(apart), others
+            singles = self._of_texts([(text.encode(), guards) for text, guards in zip(texts, left) if guards != others])
+        # Each has a key of its own, and no index is -1, and no key.
+        indexed = words[layout.T_LAYOUT] < layout.TEXT32
+        if len(singles) <= layout.SINGLES and len({key for key, *_ in singles if key or indexed}) == len(singles):
+            more = [(-1, others, 0, 0)] * (layout.SINGLES - len(singles))
+            self._show(singled=np.array([*singles, *more], np.int64))
+            words[layout.T_SINGLES], words[layout.T_OTHERS] = len(singles), others
+
+    def _of_texts(self, some: Sequence[tuple[bytes, int]]) -> list[tuple[int, int, int, int]]:
+        """The words of texts and their guards, see `layout.ST_KEY`."""
+        self._letters = np.frombuffer(b"".join(text for text, _ in some) + bytes(8), np.uint8)
+        at, found = pa.py_buffer(self._letters).address, []
+        for text, guards in some:
+            found.append((_key(text), guards, at, len(text)))
+            at += len(text)
+        return found
 
     def _guards_of(self, texts: Sequence[str | None]) -> list[int]:
         """The guards that texts leave possible."""
@@ -267,6 +275,15 @@ class TextEntries:
             at = begin + len(array)
         whole = pa.chunked_array([*chunks, array_of_texts(self._texts[at:])])
         return whole.take(array_of_numbers(np.asarray(entries))).combine_chunks()
+
+
+def _key(text: bytes) -> int:
+    """The key of a text, see `layout.SHORT`."""
+    if len(text) < layout.SHORT:
+        return int.from_bytes(text.rjust(8, b"\0"), "little", signed=True) | len(text)
+    head, tail = int.from_bytes(text[:8], "little"), int.from_bytes(text[-8:], "little")
+    key = (head * layout.MIX + (tail + len(text)) * layout.MORE) & ~0xFF & (1 << 64) - 1 | layout.SHORT
+    return key - (key >> 63 << 64)
 
 
 def _has_twice(texts: pa.Array) -> bool:

@@ -8,11 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
-from cerflow.engine.kernels.base.parts import part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.texts import entry_of, short_entry
+from cerflow.engine.kernels.scan.texts import MIX, entry_of, same_bytes, short_entry
 from cerflow.engine.scan import layout
 
+MORE = np.uint64(layout.MORE)
+#: The last of the lengths that bits tell apart.
+_LONGEST = np.int64(63)
 #: The room of dictionaries whose indices are bytes, none of which is that of -1.
 _BYTES = 255
 
@@ -43,7 +46,7 @@ def mark(s, begin, count, out, wanted):
         plain = texts[t, layout.T_VALID] == 0
         single = plain and texts[t, layout.T_SINGLES] >= 0
         indexed = plain and kind in (layout.INT32, layout.UINT32, layout.INT8)
-        if single and (indexed or kind == layout.TEXT32):
+        if single and (indexed or kind in (layout.TEXT32, layout.TEXT64)):
             reason = _by_single(s, t, begin, count, out)
         elif plain and kind == layout.INT32:
             _by_index32(data, at, count, room, guards, out)
@@ -99,7 +102,7 @@ def _may_open(texts, t, begin, count, wanted):
     seen = np.int64(0)
     # The compiler makes vectors of this loop.
     for k in range(count):
-        seen |= np.int64(1) << min(v.load_int(offsets, k + 1) - v.load_int(offsets, k), np.int64(63))
+        seen |= np.int64(1) << min(v.load_int(offsets, k + 1) - v.load_int(offsets, k), _LONGEST)
     return seen & lengths != 0
 
 
@@ -114,6 +117,11 @@ def _any_open(guards, count, wanted):
     return found & wrapped_product(wanted, v.ONES) != 0
 
 
+@inlined
+def _single(singles, j, what):
+    return v.load_word(singles, layout.SINGLE_WORDS * j + what)
+
+
 def _comparing(name, load, store, number):
     """Compares a column with single words, each a ``number``; the compiler makes vectors of these loops."""
 
@@ -122,11 +130,20 @@ def _comparing(name, load, store, number):
         for k in range(count):
             store(left, k, others)
         # Four at a time, so that a column is read once for most queries.
-        for j in range(0, 2 * texts[t, layout.T_SINGLES], 8):
-            word0, ways0 = number(v.load_word(singles, j)), number(v.load_word(singles, j + 1))
-            word1, ways1 = number(v.load_word(singles, j + 2)), number(v.load_word(singles, j + 3))
-            word2, ways2 = number(v.load_word(singles, j + 4)), number(v.load_word(singles, j + 5))
-            word3, ways3 = number(v.load_word(singles, j + 6)), number(v.load_word(singles, j + 7))
+        for j in range(0, texts[t, layout.T_SINGLES], 4):
+            word0, ways0 = number(_single(singles, j, layout.ST_KEY)), number(_single(singles, j, layout.ST_GUARDS))
+            word1, ways1 = (
+                number(_single(singles, j + 1, layout.ST_KEY)),
+                number(_single(singles, j + 1, layout.ST_GUARDS)),
+            )
+            word2, ways2 = (
+                number(_single(singles, j + 2, layout.ST_KEY)),
+                number(_single(singles, j + 2, layout.ST_GUARDS)),
+            )
+            word3, ways3 = (
+                number(_single(singles, j + 3, layout.ST_KEY)),
+                number(_single(singles, j + 3, layout.ST_GUARDS)),
+            )
             for k in range(count):
                 word = number(load(data, k))
                 guards = number(load(left, k))
@@ -166,12 +183,21 @@ def _by_single(s, t, begin, count, out):
                 _compare32(texts, t, indices, size, left, out + start)
         elif kind == layout.INT8:
             _compare8(texts, t, data + at + start, size, left, out + start)
-        elif v.load_int(data, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
-            _write_keys(texts[t, layout.T_BYTES], data + 4 * (at + start), size, keys)
+        elif v.text_offset(texts, t, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
+            lengths = _lengths_of(texts[t, layout.T_SINGLED], texts[t, layout.T_SINGLES])
+            if kind == layout.TEXT32:
+                _write_keys(texts[t, layout.T_BYTES], data + 4 * (at + start), size, lengths, left, keys)
+            else:
+                _write_wide_keys(texts[t, layout.T_BYTES], data + 8 * (at + start), size, lengths, left, keys)
+            _confirm(texts, t, at + start, size, left, keys)
             _compare_keys(texts, t, keys, size, left, out + start)
         else:
             # Eight bytes from the last texts on would be too many.
-            reason = _by_text(texts, t, begin + start, size, texts[t, layout.T_GUARDS], out + start)
+            guards = texts[t, layout.T_GUARDS]
+            if kind == layout.TEXT32:
+                reason = _by_text(texts, t, begin + start, size, guards, out + start)
+            else:
+                reason = _by_entry(texts, t, begin + start, size, guards, out + start)
             if reason != layout.SCANNED:
                 return reason
     return layout.SCANNED
@@ -189,14 +215,81 @@ def _as_bytes(indices, count, out):
     return np.uint32(seen) < np.uint32(256)
 
 
+def _writing(load, name):
+    """Writes the keys of texts with certain ``lengths``, as bits, and 0 for all others; a function reads bounds.
+
+    Here as below, rows are listed first, as a branch for each would be mispredicted.
+    """
+
+    def run(letters, offsets, count, lengths, rows, keys):
+        some = np.int64(0)
+        for k in range(count):
+            v.store_word(keys, k, np.int64(0))
+        for k in range(count):
+            length = load(offsets, k + 1) - load(offsets, k)
+            v.store_word(rows, some, np.int64(k))
+            some += lengths >> min(length, _LONGEST) & 1
+        for n in range(some):
+            row = v.load_word(rows, n)
+            start = load(offsets, row)
+            length = load(offsets, row + 1) - start
+            head = v.load_word(letters + start, 0)
+            tail = v.load_word(letters + start + max(length - 8, 0), 0)
+            # Where lengths are mixed, a branch would take longer than to compute both.
+            short = np.int64(0) - np.int64(length < layout.SHORT)
+            key = (head << (64 - 8 * length & 63) | length) & short | _long_key(head, tail, length) & ~short
+            v.store_word(keys, row, key)
+
+    run.__qualname__ = name
+    return part(run)
+
+
+@inlined
+def _long_key(head, tail, length):
+    mixed = np.uint64(head) * MIX + (np.uint64(tail) + np.uint64(length)) * MORE
+    return np.int64(mixed & np.uint64(~0xFF & (1 << 64) - 1) | np.uint64(layout.SHORT))
+
+
 @part
-def _write_keys(letters, offsets, count, keys):
-    """The keys of short texts: their bytes, highest last, and their lengths; 0 for all but 1 to 7 bytes."""
+def _lengths_of(singles, count):
+    """The lengths of a few texts as bits, of which the last is for all longer ones."""
+    lengths = np.int64(0)
+    for j in range(count):
+        lengths |= np.int64(1) << min(_single(singles, j, layout.ST_LENGTH), _LONGEST)
+    return lengths
+
+
+_write_keys = _writing(v.load_int, "_write_keys")
+_write_wide_keys = _writing(v.load_word, "_write_wide_keys")
+
+
+@part
+def _confirm(texts, t, at, count, rows, keys):
+    """Take the key from each text, from number ``at`` on, that only shares it with a long one of a few texts."""
+    singles, letters = texts[t, layout.T_SINGLED], texts[t, layout.T_BYTES]
+    for j in range(texts[t, layout.T_SINGLES]):
+        key, length = _single(singles, j, layout.ST_KEY), _single(singles, j, layout.ST_LENGTH)
+        if length < layout.SHORT or not _any_has(keys, count, key):
+            continue
+        other, some = _single(singles, j, layout.ST_BYTES), np.int64(0)
+        for k in range(count):
+            v.store_word(rows, some, np.int64(k))
+            some += v.load_word(keys, k) == key
+        for n in range(some):
+            row = v.load_word(rows, n)
+            start = v.text_offset(texts, t, at + row)
+            same = v.text_offset(texts, t, at + row + 1) - start == length
+            if not (same and same_bytes(letters + start, other, length)):
+                v.store_word(keys, row, np.int64(0))
+
+
+@part
+def _any_has(keys, count, key):
+    found = np.int64(0)
+    # The compiler makes vectors of this loop.
     for k in range(count):
-        start = v.load_int(offsets, k)
-        length = v.load_int(offsets, k + 1) - start
-        key = v.load_word(letters + start, 0) << (64 - 8 * length & 63) | length
-        v.store_word(keys, k, key if 0 < length < 8 else np.int64(0))
+        found |= np.int64(v.load_word(keys, k) == key)
+    return found != 0
 
 
 def _by_index(load, name):

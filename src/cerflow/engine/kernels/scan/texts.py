@@ -8,7 +8,7 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
-MIX = np.uint64(0x9E3779B97F4A7C15)
+MIX = np.uint64(layout.MIX)
 #: A hash of 31 bits is a longer one without its lowest bits.
 SHORTER = np.uint64(33)
 #: Slots of a hash table that the caches hold.
@@ -158,6 +158,12 @@ def _same_rest(one, other, length):
     while at < length and _same_bytes(one, other, min(at, length - 8)):
         at += 8
     return at >= length
+
+
+@inlined
+def same_bytes(one, other, length):
+    """Whether two texts of a ``length`` of eight bytes or more are the same."""
+    return _same_bytes(one, other, 0) and _same_rest(one, other, length)
 
 
 @inlined
