@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import array_of_numbers, numbers_of
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, truths_of
 from cerflow.base.decimals import written_text
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.graphs import grouped
@@ -95,6 +95,14 @@ class BatchRows:
         known = self._vectors.get(column)
         return known.chosen(indices) if known is not None else self._read(column, indices)
 
+    def named(self, column: str, name: str) -> Mask:
+        """Where a column of text has this one."""
+        values = self.batch.column(column)
+        if type(self) is BatchRows and column not in self._vectors and pa.types.is_string(values.type):
+            # The codes of all texts take longer.
+            return truths_of(pc.fill_null(pc.equal(values, name), False))
+        return vectors.compare_vectors(Operator.EQ, self.attribute(column), vectors.literal_vector(name)).true
+
     def _read(self, column: str, indices: Ints | None = None) -> Vector:
         values = self.batch.column(column)
         return vectors.column_vector(values if indices is None else values.take(array_of_numbers(indices)), self.unit)
@@ -162,18 +170,14 @@ def _as_decimal(vector: Vector) -> Vector:
 
 
 def _type_test(rows: BatchRows, test: TypeTest) -> TruthVector:
-    found = _named(rows, rows.schema.type, test.type).true
+    found = rows.named(rows.schema.type, test.type)
     return TruthVector(found if test.stream is None else found & _stream_test(rows, test).true)
 
 
 def _stream_test(rows: BatchRows, test: TypeTest | StreamTest) -> TruthVector:
     if rows.schema.stream is None or test.stream is None:
         return TruthVector(np.array(True))
-    return TruthVector(_named(rows, rows.schema.stream, test.stream).true)
-
-
-def _named(rows: BatchRows, column: str, name: str) -> TruthVector:
-    return vectors.compare_vectors(Operator.EQ, rows.attribute(column), vectors.literal_vector(name))
+    return TruthVector(rows.named(rows.schema.stream, test.stream))
 
 
 def _compared(rows: BatchRows, operator: Operator, left: Vector, right: Vector) -> TruthVector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,9 @@ from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.compiler import computed_column
 from cerflow.engine.scan.scan import BatchScan
 from cerflow.engine.tables.event_room import some_events
+from cerflow.language.condition import Condition
 from cerflow.language.formula import CountWindow
+from cerflow.logic.conditions.guards import TypeTest
 
 
 class EventReader:
@@ -95,26 +98,32 @@ class EventReader:
         """Where tests hold that programs cannot compute, as far as that makes a difference."""
         computed, evaluation = self.scan.program.computed, self.evaluation
         known: dict[int, Mask] = {}
+        of_type = {number for number, test in enumerate(self.tables.tests) if isinstance(test, TypeTest)}
 
-        def held(tests: frozenset[int]) -> Mask:
-            found = np.ones(rows.count, bool)
-            for test in tests:
+        @cache
+        def held(tests: frozenset[int]) -> Ints:
+            """The rows for which some tests hold; each is asked of those that are left, types first."""
+            left: Ints | None = None
+            for test in sorted(tests, key=lambda test: (test not in known, test not in of_type, test)):
+                if left is not None and test not in known:
+                    left = left[_truths(rows.at(left), self.tables.tests[test])]
+                    continue
                 if test not in known:
-                    known[test] = np.broadcast_to(rows.truth(self.tables.tests[test]).true, (rows.count,))
-                found &= known[test]
-            return found
+                    known[test] = _truths(rows, self.tables.tests[test])
+                left = np.flatnonzero(known[test]) if left is None else left[known[test][left]]
+            return np.arange(rows.count) if left is None else left
 
         # Call predicates last, and only for rows that satisfy all other tests of some transition.
         for number in sorted(computed, key=lambda number: number in evaluation.before):
             before = evaluation.before.get(number)
             if before is None:
-                before = [tests - computed.keys() for tests in self.tables.moves.other_tests(number)]
+                before = [frozenset(tests - computed.keys()) for tests in self.tables.moves.other_tests(number)]
             asked = np.zeros(rows.count, bool)
             for tests in before:
-                asked |= held(tests)
+                asked[held(tests)] = True
             some = np.flatnonzero(asked)
             if len(some):
-                asked[some] = rows.at(some).truth(self.tables.tests[number]).true
+                asked[some] = _truths(rows.at(some), self.tables.tests[number])
             known[number] = asked
         return {number: known[number] for number in computed}
 
@@ -193,6 +202,11 @@ class EventReader:
         bound = bounds(window, rows, self.tables.schema)
         # An event without a measure cannot begin or end a complex event, and expires nothing.
         return np.where(measure == NULL, NOT_BEGUN, measure), np.where(bound == NULL, NO_BOUND, bound)
+
+
+def _truths(rows: BatchRows, test: Condition) -> Mask:
+    """Where a test is true."""
+    return np.broadcast_to(rows.truth(test).true, (rows.count,))
 
 
 def whole_numbers(column: pa.Array) -> Ints:
