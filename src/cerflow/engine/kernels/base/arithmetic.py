@@ -44,5 +44,5 @@ def _of_integers(generate):
 
 #: ``a + b``, ``a - b`` and ``a * b``, `NULL` beyond 64 bits
 checked_sum, checked_difference, checked_product = map(_checked, ("add", "sub", "mul"))
-#: ``a + b`` and ``a * b`` modulo 2⁶⁴
-wrapped_sum, wrapped_product = map(_wrapped, ("add", "mul"))
+#: ``a + b``, ``a - b`` and ``a * b`` modulo 2⁶⁴
+wrapped_sum, wrapped_difference, wrapped_product = map(_wrapped, ("add", "sub", "mul"))

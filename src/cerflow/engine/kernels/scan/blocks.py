@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from cerflow.engine.kernels.base.arithmetic import wrapped_product
+from cerflow.engine import opcodes as o
+from cerflow.engine.kernels.base.arithmetic import wrapped_difference, wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
@@ -15,7 +16,6 @@ from cerflow.engine.kernels.scan.programs import truth_at
 from cerflow.engine.kernels.scan.texts import equal_texts
 from cerflow.engine.kernels.step.bytecode import binary, unary, words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL, PROGRAM
-from cerflow.engine.opcodes import ADD_F, COLUMN, COMPARE_F, COMPARE_I, CONSTANT, NOT, SELECT, SUBTRACT_F
 from cerflow.engine.scan import layout
 
 
@@ -29,19 +29,19 @@ def compute_block(s, start, stop, count):
     top = 0
     for step in range(start, stop):
         opcode, argument = s.code[step, CODE_OPCODE], np.int64(s.code[step, CODE_ARGUMENT])
-        if opcode == COLUMN:
+        if opcode == o.COLUMN:
             _read(s, argument & (1 << layout.COLUMN_BITS) - 1, argument >> layout.COLUMN_BITS, count, top)
             top += 1
-        elif opcode == CONSTANT:
+        elif opcode == o.CONSTANT:
             value = s.constants[argument]
             for k in range(count):
                 wide[top, k] = value
             top += 1
-        elif opcode == SELECT:
+        elif opcode == o.SELECT:
             top -= 2
             for k in range(count):
                 wide[top - 1, k] = wide[top, k] if wide[top - 1, k] == 1 else wide[top + 1, k]
-        elif opcode < NOT:
+        elif opcode < o.NOT:
             top -= 1
             _combine(s, opcode, argument, count, top)
         else:
@@ -119,15 +119,20 @@ def _find_before(s, distance, count):
 def _read(s, column, distance, count, top):
     """Write the words of a column for each row, read from the event ``distance`` events before."""
     wide, at = s.wide, s.rows
-    data, first = v.words_at_once(s.columns, column), _in_a_row(s, distance, count)
-    if data != 0 and first >= 0:
-        _copy(data + 8 * first, v.start_of(wide[top]), count)
+    data, first = v.words_of(s.columns, column), _in_a_row(s, distance, count)
+    truth = s.columns[column, layout.C_LAYOUT] == layout.TRUTH
+    if first >= 0 and not truth:
+        v.write_words(s.columns, column, first, count, s.control[layout.FIRST], v.start_of(wide[top]))
         return
     _find_before(s, distance, count)
     if data != 0:
         for k in range(count):
             wide[top, k] = v.load_word(data, at[k])
-    elif s.columns[column, layout.C_LAYOUT] == layout.TRUTH:
+        valid, offset = s.columns[column, layout.C_VALID], s.columns[column, layout.C_OFFSET]
+        null = np.int64(v.NAN) if s.columns[column, layout.C_FLOAT] else np.int64(NULL)
+        for k in range(count if valid != 0 else 0):
+            wide[top, k] = wide[top, k] if v.has_bit(valid, offset + at[k]) else null
+    elif truth:
         for k in range(count):
             wide[top, k] = truth_at(s, column, at[k])
     else:
@@ -135,32 +140,77 @@ def _read(s, column, distance, count, top):
             wide[top, k] = v.word_of(s.columns, column, at[k], s.control[layout.FIRST])
 
 
-@part
-def _copy(words, to, count):
-    for k in range(count):
-        v.store_word(to, k, v.load_word(words, k))
-
-
 @inlined
 def _combine(s, opcode, argument, count, top):
     """Combine the two topmost values of each row."""
     wide = s.wide
-    if opcode in (COMPARE_F, COMPARE_I):
+    left, right = v.start_of(wide[top - 1]), v.start_of(wide[top])
+    if opcode in (o.COMPARE_F, o.COMPARE_I):
         less = np.int64(argument in (LT, LE, NE))
         same = np.int64(argument in (LE, EQ, GE))
         more = np.int64(argument in (GT, GE, NE))
-        _compare(opcode == COMPARE_F, v.start_of(wide[top - 1]), v.start_of(wide[top]), count, less, same, more)
-    elif opcode == ADD_F:
-        for k in range(count):
-            wide[top - 1, k] = bits_of(as_float(wide[top - 1, k]) + as_float(wide[top, k]))
-    elif opcode == SUBTRACT_F:
-        for k in range(count):
-            wide[top - 1, k] = bits_of(as_float(wide[top - 1, k]) - as_float(wide[top, k]))
+        _compare(opcode == o.COMPARE_F, left, right, count, less, same, more)
+    elif opcode == o.ADD_F:
+        _add_f(left, right, count)
+    elif opcode == o.SUBTRACT_F:
+        _subtract_f(left, right, count)
+    elif opcode == o.MULTIPLY_F:
+        _multiply_f(left, right, count)
+    elif opcode == o.DIVIDE:
+        _divide(left, right, count)
+    elif opcode == o.SUBTRACT_I:
+        _subtract_i(left, right, count)
+    elif opcode == o.AND:
+        _and(left, right, count)
+    elif opcode == o.OR:
+        _or(left, right, count)
     else:
         for k in range(count):
             s.stack[0], s.stack[1] = wide[top - 1, k], wide[top, k]
             binary(opcode, argument, s.stack, 1)
             wide[top - 1, k] = s.stack[0]
+
+
+def _pairs(name, function):
+    """Combines the words at two addresses, and writes over the first; the compiler makes vectors of it."""
+
+    def run(left, right, count):
+        for k in range(count):
+            v.store_word(left, k, function(v.load_word(left, k), v.load_word(right, k)))
+
+    run.__qualname__ = run.__name__ = name
+    return part(run)
+
+
+@inlined
+def _quotient(a, b):
+    x, y = as_float(a), as_float(b)
+    return np.int64(v.NAN) if y == 0.0 else bits_of(x / y)
+
+
+@inlined
+def _difference(a, b):
+    found = wrapped_difference(a, b)
+    return NULL if (a == NULL) | (b == NULL) | ((a ^ b) & (a ^ found) < 0) else found
+
+
+@inlined
+def _both(a, b):
+    unknown = NULL if (a == NULL) | (b == NULL) else np.int64(1)
+    return np.int64(0) if (a == 0) | (b == 0) else unknown
+
+
+@inlined
+def _either(a, b):
+    unknown = NULL if (a == NULL) | (b == NULL) else np.int64(0)
+    return np.int64(1) if (a == 1) | (b == 1) else unknown
+
+
+_add_f = _pairs("_add_f", inlined(lambda a, b: bits_of(as_float(a) + as_float(b))))
+_subtract_f = _pairs("_subtract_f", inlined(lambda a, b: bits_of(as_float(a) - as_float(b))))
+_multiply_f = _pairs("_multiply_f", inlined(lambda a, b: bits_of(as_float(a) * as_float(b))))
+_divide, _subtract_i = _pairs("_divide", _quotient), _pairs("_subtract_i", _difference)
+_and, _or = _pairs("_and", _both), _pairs("_or", _either)
 
 
 @part
@@ -233,12 +283,16 @@ def _decide(s, n, begin, size, guards):
     if kind == layout.RUN:
         _decide_by_program(s, what, other, begin, size, guards, matters, held, failed)
         return
-    data = np.int64(0)
-    floating = kind == layout.COMPARE_FLOAT
-    if floating or kind == layout.COMPARE_INT:
-        data = v.words_at_once(s.columns, what)
-    if data != 0 and 32 * v.rows_with(guards, size & ~7, 255) > size:
-        _decide_all(operator, floating, data + 8 * begin, other, size, held, failed, guards)
+    if 32 * v.rows_with(guards, size & ~7, 255) > size:
+        words, step = v.words_at_once(s.columns, what), layout.STRETCH
+        step = step if words == 0 else size
+        for first in range(0, size, step):
+            count, some = min(size - first, step), words + 8 * (begin + first)
+            if words == 0:
+                # Nothing else is in these while rows are marked.
+                some = v.start_of(s.at)
+                v.write_words(s.columns, what, begin + first, count, s.control[layout.FIRST], some)
+            _decide_all(kind, operator, some, other, count, held, failed, guards + first)
         return
     matters = wrapped_product(matters & 255, v.ONES)
     for first in range(0, size, 8):
@@ -294,9 +348,16 @@ _other_i = _deciding("_other_i", inlined(lambda a, b, null: (a != b) & (a != nul
 
 
 @inlined
-def _decide_all(operator, floating, words, constant, size, held, failed, guards):
-    """Close the guards that a comparison of the ``words`` of all rows with a ``constant`` rules out."""
-    turn = np.int64(0)
+def _decide_all(kind, operator, words, constant, size, held, failed, guards):
+    """Close the guards that a test of the ``words`` of all rows, a comparison with a ``constant``, rules out."""
+    turn, floating = np.int64(0), kind == layout.COMPARE_FLOAT
+    if kind in (layout.NULL_INT, layout.NULL_FLOAT):
+        one, other = (held, failed) if operator == 1 else (failed, held)
+        if kind == layout.NULL_INT:
+            _same_i(words, turn, np.int64(NULL), size, one, other, guards)
+        else:
+            _least_f(words, turn, bits_of(-math.inf), size, other, one, guards)
+        return
     if operator in (LT, LE):
         turn = np.int64(NULL) if floating else np.int64(-1)
     constant ^= turn

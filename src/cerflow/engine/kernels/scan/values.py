@@ -218,15 +218,47 @@ def word_of(columns, c, row, first):
 
 
 @inlined
-def words_at_once(columns, c):
-    """Where the words of a column are, if these are its values and none is null; or else 0."""
+def words_of(columns, c):
+    """Where the words of a column are, if these are its values, but for nulls; or else 0."""
     column = columns[c]
     kind = column[layout.C_LAYOUT]
     plain = kind == layout.FLOAT64 or (
         kind == layout.INT64 and column[layout.C_FACTOR] == 1 and column[layout.C_FLOAT] == 0
     )
-    plain &= column[layout.C_VALID] == 0 and column[layout.C_CONDITION] == 0
+    plain &= column[layout.C_CONDITION] == 0
     return column[layout.C_DATA] + 8 * column[layout.C_OFFSET] if plain else np.int64(0)
+
+
+@inlined
+def words_at_once(columns, c):
+    """The same if no value is null."""
+    return words_of(columns, c) if columns[c, layout.C_VALID] == 0 else np.int64(0)
+
+
+@part
+def write_words(columns, c, begin, count, first, to):
+    """Write what `word_of` says of ``count`` rows from row ``begin`` on to an address; loops without branches."""
+    kind, valid, words = columns[c, layout.C_LAYOUT], columns[c, layout.C_VALID], words_of(columns, c)
+    data, at = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET] + begin
+    if words != 0:
+        for k in range(count):
+            store_word(to, k, load_word(words, begin + k))
+    elif kind == layout.FLOAT32:
+        for k in range(count):
+            store_word(to, k, _load_float(data, at + k))
+    elif kind == layout.INT32 and columns[c, layout.C_FACTOR] == 1 and columns[c, layout.C_CONDITION] == 0:
+        floating = columns[c, layout.C_FLOAT] != 0
+        for k in range(count):
+            value = load_int(data, at + k)
+            store_word(to, k, bits_of(np.float64(value)) if floating else value)
+    else:
+        for k in range(count):
+            store_word(to, k, word_of(columns, c, begin + k, first))
+        return
+    if valid != 0:
+        null = np.int64(NAN) if columns[c, layout.C_FLOAT] else np.int64(NULL)
+        for k in range(count):
+            store_word(to, k, load_word(to, k) if has_bit(valid, at + k) else null)
 
 
 @part
