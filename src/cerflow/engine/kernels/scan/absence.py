@@ -13,7 +13,7 @@ from cerflow.engine.kernels.scan.scan import mark_all
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
 
-#: There are too few such rows, or several matches of one event, or more than two of one moment.
+#: There are too few such rows, or several matches of one event.
 NOT_FOUND = -1
 
 
@@ -57,7 +57,7 @@ def absent(address, batch, count, key, opening, ending, carried, found):
 @part
 def _pass(s, guards, count, key, opening, ending, begin, behind, found):
     """Write what is found from the last row back to ``begin``; returns whether moments differ, and how many rows."""
-    # By key: the next event that ends it, the row that shows the next deadline, and how many deadlines it shows.
+    # By key: the next event that ends it, and the row that shows the next deadline.
     for g in range(s.groups.shape[0]):
         s.groups[g, layout.G_ROW] = s.groups[g, layout.G_STEPS] = -1
     single = np.int64(1)
@@ -85,13 +85,8 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
                     found[many, 0], found[many, 1], found[many, 2] = k, shown, g
                     found[many, 3] = v.load_byte(guards, shown) != 0 and s.slot_of[shown] == g
                     many += 1
-                    if s.groups[g, layout.G_STEPS] != shown:
-                        s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = shown, 1
-                    elif s.groups[g, layout.G_ROWS] == 2:
-                        return np.int64(0), np.int64(NOT_FOUND)
-                    else:
-                        s.groups[g, layout.G_ROWS] = 2
-                        single = np.int64(0)
+                    single &= np.int64(s.groups[g, layout.G_STEPS] != shown)
+                    s.groups[g, layout.G_STEPS] = shown
             if own & ending != 0:
                 s.groups[g, layout.G_ROW] = k
     return single, many
