@@ -6,7 +6,7 @@ import operator
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import count, islice
 from os import PathLike
 from pathlib import Path
@@ -65,12 +65,13 @@ class Matches:
         #: The events in their order, if the stream is finite.
         self._stream = stream
         self._found = parts
-        #: The parts as they are read: ``tell_none`` is called when all were read and there was none.
-        self._told = parts if tell_none is None else RereadParts(partial(told_if_none, parts, tell_none))
+        #: The parts as they are read: ``tell_none`` is called once when all were read and there was none.
+        self._told = parts if tell_none is None else RereadParts(partial(told_if_none, parts, cache(tell_none)))
         self._parts = RereadParts(partial(chosen_parts, self._told))
         self._report = report
         self._limit = limit
         self._picker = picker
+        self._number: int | None = None
 
     @property
     def parts(self) -> Iterable[Part]:
@@ -108,7 +109,12 @@ class Matches:
         return self._report.shown("structs", None, flat, counts)
 
     def count(self) -> int:
-        """The number of matches, computed on the shared graph without unfolding them."""
+        """The number of matches, computed once on the shared graph without unfolding them."""
+        if self._number is None:
+            self._number = self._counted()
+        return self._number
+
+    def _counted(self) -> int:
         if not self._found:
             return 0
         if isinstance(self._picker, NumberRange):
