@@ -195,6 +195,18 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("A FILTER x.a = 1 ; B", "FILTER and WITHIN bind loosest"),
         ("A NOT FOLLOWED BY B FILTER B.a = 1 FOR 1 EVENT", "FILTER and WITHIN bind loosest"),
         ("A NOT FOLLOWED BY B WITHIN 5 MINUTES", "comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"),
+        ("A NOT FOLLOWED BY B", "comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"),
+        ("A NOT FOLLOWED B FOR 5 MINUTES", "write FOLLOWED BY …"),
+        ("B NOT PRECEDED BY A", "B UNLESS A, and with no A since a C it is (C ; B) WITHOUT A"),
+        ("NOT(A OR B)", "(EVENT AS x FILTER x.type NOT IN ('A', 'B'))"),
+        ("C ; NOT (s>A ; B)", "NOT takes one type"),
+        ("A ; B WITHIN 1 week", "a week is 7 DAYS"),
+        ("A+ AS x FILTER count( * ) > 3", "count takes a label: WHERE A+ AS x FILTER count(x) > 3"),
+        ("A AS a FILTER a.v = NaN", "NaN counts as null: write … IS NULL"),
+        ("(A AS a ; B AS b) FILTER a.s LIKE b.s", "as in LIKE 'a%'; = compares two values"),
+        ("A AS a FILTER a.s NOT REGEXP 5", "a pattern is a text in single quotes"),
+        # A condition of another kind is still read as one.
+        ("A AS a FILTER NOT (a.v = 1 ; a.v = 2)", "FILTER and WITHIN bind loosest"),
         ('A FILTER x.a = "INTC"', "strings are in single quotes"),
     ],
 )
@@ -242,7 +254,8 @@ FOREIGN = {
     "A a ; B b": "AS a",
     "A AS x WHERE x.v > 1": "conditions come after FILTER",
     "A.v > 1": "conditions come after FILTER",
-    "A[v > 1]": "conditions come after FILTER",
+    "A[v > 1]": "conditions come after FILTER: … FILTER A[v > …]",
+    "A AS x[ v like 'a%' ] ; B": "… FILTER x[v LIKE …]",
     "A UNTIL B": "WITHOUT B",
     "A ; B ORDER BY t": "sort the result",
     "A ; B)": "there is no ( that this one closes",
@@ -259,6 +272,10 @@ FOREIGN = {
     "A WITHIN 5 min": "MINUTES",
     "A WITHIN 5 s": "SECONDS",
     "A WITHIN 5 EVENTS PARTITION BY k": "comes before WITHIN",
+    "A NOT FOLLOWED BY B PARTITION BY k": "A NOT FOLLOWED BY B FOR 5 MINUTES",
+    "A CONSUME PARTITION": "write CONSUME BY PARTITION",
+    "A PARTITION k": "write PARTITION BY …",
+    "A LIMIT 1 PER k": "counts at each event",
 }
 
 
@@ -312,10 +329,42 @@ def test_beginnings_of_other_languages(text: str, hint: str) -> None:
 
 @pytest.mark.parametrize(
     "formula",
-    ["A ; B", "A : B", "(A+ AS x) FILTER count(x) = 3", "(A ; B+ ; C) OR (A ; C)", "A ALL B", "A ; C WITHOUT B"],
+    [
+        *("A ; B", "A : B", "(A+ AS x) FILTER count(x) = 3", "(A ; B+ ; C) OR (A ; C)", "A ALL B", "A ; C WITHOUT B"),
+        *("C ; (EVENT AS x FILTER x.type NOT IN ('A', 'B'))", "(A+ AS x FILTER count(x) > 3) ; B", "A FILTER A[v > 1]"),
+        *("B UNLESS A", "(C ; B) WITHOUT A", "A NOT FOLLOWED BY B FOR 5 MINUTES", "A ; B WITHIN 7 DAYS"),
+    ],
 )
 def test_what_hints_say_is_in_the_language(formula: str) -> None:
     parse_query(f"SELECT * WHERE {formula}")
+
+
+@pytest.mark.parametrize("text", ["TOP 3 *", "TOP 10", "top *", "FIRST *", "first 2 *"])
+def test_the_first_matches(text: str) -> None:
+    error = error_of(f"SELECT {text} WHERE A ; B", parse_query)
+    assert error.hint is not None
+    assert "LIMIT 3 at the end" in error.hint
+    assert error_of("SELECT first + WHERE A AS first", parse_query).hint is None
+
+
+@pytest.mark.parametrize("text", ["*", "x", "x.v"])
+def test_there_is_no_distinct(text: str) -> None:
+    assert error_of(f"SELECT DISTINCT {text} WHERE A", parse_query).hint == (
+        "there is no DISTINCT: every match is reported once"
+    )
+
+
+def test_what_must_stand_in_filter_is_not_a_renaming() -> None:
+    error = error_of("A[v > 1] ; B")
+    assert (error.reason, error.column) == ("a condition in brackets stands only after FILTER", 5)
+    assert error_of("A [x y]").reason == "unexpected 'y', expected '->'"
+
+
+def test_functions_are_named_where_none_is_near() -> None:
+    error = error_of("A FILTER date(A.t) > 3")
+    assert error.hint is not None
+    assert error.hint.startswith("The functions are abs, avg, ")
+    assert "weekday, year." in error.hint
 
 
 def test_clauses_out_of_order() -> None:

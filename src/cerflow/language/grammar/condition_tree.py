@@ -75,7 +75,8 @@ class ConditionBuilder(TreeBuilder):
             return value
         if isinstance(value, c.PredicateCall):
             near = nearest(value.name, BUILT_IN)
-            raise QueryError(f"there is no function '{value.name}'", span=span_of(part), suggestion=near)
+            hint = None if near else f"The functions are {', '.join(sorted(BUILT_IN))}."
+            raise QueryError(f"there is no function '{value.name}'", span=span_of(part), suggestion=near, hint=hint)
         raise QuerySyntaxError(
             "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)
         )
@@ -92,6 +93,7 @@ class ConditionBuilder(TreeBuilder):
                 case c.Attribute(None, name, quoted=quoted):
                     reason = f"'{name}' needs a label here"
                     hint = f"write label.{name}, or {name}.attribute if it is a label"
+                    hint = "NaN counts as null: write … IS NULL" if name.lower() == "nan" else hint
                     if quoted:
                         hint = f"strings are in single quotes: {quote_string(name)}; in double quotes it is a name"
                 case _:

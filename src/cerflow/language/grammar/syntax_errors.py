@@ -45,6 +45,7 @@ _CLOSED = {
     '"': (re.compile(r'"(?:[^"]|"")*"(?!")'), "this quoted name is not closed", 'a quote inside is written twice: ""'),
     "/*": (re.compile(r"/\*.*?\*/", re.DOTALL), "this comment is not closed", "comments end with */"),
 }
+_COMPARED = re.compile(r"[<>=!]=?|<>|LIKE|REGEXP|BETWEEN|IN|IS|NOT", re.IGNORECASE)
 _SYMBOLS = set("()[]{}<>=!+-*/%.,;:|&?")
 
 # Notations of other pattern languages, with what to write here instead.
@@ -101,6 +102,17 @@ _SHORT_UNITS = {
     **dict.fromkeys(("H", "HR", "HRS"), "HOURS"),
     "D": "DAYS",
 }
+_DEADLINE = "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
+#: What ends with the token found, whatever its case, and what to write instead.
+_ENDINGS = {
+    r"\bSELECT\s+(?:TOP|FIRST)\s+[\d*][\s\d*]*\S*": "write LIMIT 3 at the end, or SELECT ANY * or SELECT NEXT *",
+    r"\bSELECT\s+DISTINCT\s[\s*]*\S+": "there is no DISTINCT: every match is reported once",
+    r"\bCOUNT\s*\(\s*\*": "count takes a label: WHERE A+ AS x FILTER count(x) > 3",
+    r"\b(?:LIKE|REGEXP)\s+[^\s']+": "a pattern is a text in single quotes, as in LIKE 'a%'; = compares two values",
+    r"\bLIMIT\s+\d+\s+(?:PER|BY|EACH|FOR)": "LIMIT counts at each event; take one of each key from the result",
+    r"\bNOT\s+PRECEDED": "B with no A before it is B UNLESS A, and with no A since a C it is (C ; B) WITHOUT A",
+    r"\d\s*(?:WEEK|MONTH|YEAR)S?": "the longest unit is DAYS: a week is 7 DAYS",
+}
 
 #: Groups of terminals that have one name in messages if this many of them could stand there.
 _OPERATORS = {
@@ -124,7 +136,7 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
         else:
             end = len(text) if error.token.end_pos is None else error.token.end_pos
             reason, place = f"the text ends too early, expected {_listed(_few(names))}", Span(end, end + 1)
-        return QuerySyntaxError(reason, span=place, expected=names)
+        return QuerySyntaxError(reason, span=place, hint=_DEADLINE if "FOR" in accepted else None, expected=names)
     start = error.pos_in_stream
     assert start is not None
     for quote, (closed, reason, hint) in _CLOSED.items():
@@ -141,6 +153,8 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
         return QuerySyntaxError(f"unexpected character {found[0]!r}", span=span, hint=told, expected=names)
     shown = "string" if found[0] == "'" else "quoted name" if found[0] == '"' else f"'{found}'"
     reason = f"unexpected {shown}, expected {_listed(_few(names))}"
+    if list(names) == ["'->'"] and _COMPARED.fullmatch(found):
+        reason = "a condition in brackets stands only after FILTER"
     return QuerySyntaxError(reason, span=span, hint=told, expected=names)
 
 
@@ -217,6 +231,9 @@ def _hint_for(found: str, before: str, accepted: Collection[str], names: Collect
         return _BEHIND_FORMULA.get(word, "there is no ( that this one closes")
     if "a comparison" in names and word in _BEHIND_CONDITION:
         return _BEHIND_CONDITION[word]
+    for ending, hint in _ENDINGS.items():
+        if re.search(f"{ending}$", before[-200:] + found, re.IGNORECASE):
+            return hint
     before_clause = "$END" in accepted or "WHERE" in accepted
     if before_clause and word in _FOREIGN_CLAUSES:
         return _FOREIGN_CLAUSES[word]
@@ -262,16 +279,21 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
     if "UNIT" in accepted and word in _SHORT_UNITS:
         return f"Did you mean {_SHORT_UNITS[word]}?"
     if list(names) == ["'->'"]:
+        given = re.search(r"(\w+)\s*\[\s*(\w+)\s*$", before)
+        if given and _COMPARED.fullmatch(word):
+            return f"conditions come after FILTER: … FILTER {given[1]}[{given[2]} {word} …]"
         return f"[A -> B] renames a label; {_CONDITIONS}"
-    if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING"):
-        return "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
+    if "FILTER" in names and {"'>'", "')'", "FILTER"}.issuperset(names):
+        return "NOT takes one type; neither A nor B is (EVENT AS x FILTER x.type NOT IN ('A', 'B'))"
+    if list(names) == ["BY"]:
+        return f"write {before.split()[-1].upper()} BY {word if word in RESERVED else '…'}"
+    if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING", *_CLAUSES):
+        return _DEADLINE
     if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):
         return "a list of values is written in parentheses: IN (1, 2)"
     if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:
         return f"{word}{' BY' if word == 'PARTITION' else ''} comes before WITHIN"
     if "WHERE" in accepted and word not in RESERVED:
-        if re.search(r"\bDISTINCT\s*$", before, re.IGNORECASE):
-            return "there is no DISTINCT: every match is reported once"
         return (
             None if nearest(word, ("FROM", "WHERE")) else "the formula comes after WHERE: SELECT * FROM s WHERE A ; B"
         )
