@@ -169,6 +169,27 @@ def test_conditions_that_fit(condition):
 
 
 @pytest.mark.parametrize(
+    ("condition", "hint"),
+    [
+        ("x.id = '3'", "Write the number without quotes: 3."),
+        ("'-2.5' < x.price", "Write the number without quotes: -2.5."),
+        ("x.id BETWEEN 1 AND '5'", "Write the number without quotes: 5."),
+        ("x.id IN ('5', '6')", "Write the number without quotes: 5."),
+        ("x.name > 5", "Write it in quotes: '5'."),
+        ("x.name IN (5)", "Write it in quotes: '5'."),
+        ("x.hot = 1", None),
+        ("x.hot = '1'", None),
+        ("x.id = 'one'", None),
+        ("x.id = y.name", None),
+    ],
+)
+def test_how_a_literal_of_another_kind_is_written(condition, hint):
+    with pytest.raises(QueryError) as caught:
+        check_types(parse_query(f"SELECT * WHERE (A AS x ; B AS y) FILTER {condition}"), SCHEMA)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
     ("condition", "place", "message", "suggestion"),
     [
         ("x.prise > 1", "x.prise", "unknown attribute 'prise'", "price"),

@@ -17,6 +17,7 @@ from cerflow.language import formula as f
 from cerflow.language.automaton import TypeTest
 from cerflow.language.event_kinds import kinds_in
 from cerflow.language.node import Node, fold
+from cerflow.language.printer import show
 from cerflow.language.select import ExpressionItem, LabelItem, Select
 from cerflow.language.sremo import with_fields
 from cerflow.logic.analysis.checks import check_given
@@ -141,9 +142,19 @@ def _check_comparison(comparison: c.Comparison, sorts: tuple[Sort, Sort], schema
         reason = f"{a_kind(kinds[0])} cannot be compared with {a_kind(kinds[1])}"
         if any(sort.of_time for sort in sorts):
             refuse_mixture(reason, comparison, *sorts, schema)
-        raise QueryError(reason, span=comparison.span)
+        raise QueryError(reason, span=comparison.span, hint=_remedy(left, kinds[1]) or _remedy(right, kinds[0]))
     if kinds[0] is ValueKind.BOOLEAN and operator not in (Operator.EQ, Operator.NE):
         raise QueryError(f"booleans have no order, so '{operator}' cannot compare them", span=comparison.span)
+
+
+def _remedy(value: c.Expression, kind: ValueKind | None) -> str | None:
+    """How a literal is written as a value of another kind."""
+    match value:
+        case c.Literal(str(text)) if kind is not ValueKind.BOOLEAN and _NUMBER.fullmatch(text):
+            return f"Write the number without quotes: {text}."
+        case c.Literal() if kind is ValueKind.STRING:
+            return f"Write it in quotes: '{show(value)}'."
+    return None
 
 
 def _check_decimals(sides: Sequence[c.Expression], kinds: Sequence[ValueKind | None], schema: Schema) -> None:
