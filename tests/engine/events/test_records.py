@@ -202,8 +202,16 @@ def test_a_decreasing_measure_of_a_window():
     refused = Collector()
     recognizer = query.recognizer(SCHEMA, on_bad_record=refused)
     assert [row["end"] for row in recognizer.push(table).to_pylist()] == [2]
-    assert refused.rows == [(1, "an attribute that measures a window decreases")]
+    assert refused.rows == [(1, "an attribute that measures a window decreases: 'v'")]
     assert recognizer.bad_records == 1
+
+
+def test_the_attributes_that_may_decrease_are_named():
+    schema = pa.schema({"type": pa.string(), "v": pa.int64(), "at": pa.struct({"x": pa.int64()})})
+    query = cerflow.parse("SELECT * WHERE ((A ; B) WITHIN 10 [v]) WITHIN 10 [at.x]")
+    row = {"type": "A", "v": 1, "at": {"x": 2}}
+    with pytest.raises(BadRecordError, match=r"row 1: an attribute that measures a window decreases: 'at\.x' or 'v'$"):
+        query.recognizer(schema).push(pa.Table.from_pylist([row, {"type": "B", "v": 1, "at": {"x": 1}}], schema))
 
 
 def test_measures_decrease_in_each_substream_by_itself():

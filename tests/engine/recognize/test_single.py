@@ -92,7 +92,7 @@ def test_an_attribute_that_measures_a_window_decreases():
     recognizer = QUERY.recognizer(COLUMNS, on_bad_record=refused.append)
     assert len(recognizer.push(event(at=5)).to_pylist()) == 0
     recognizer.push(event("B", 4, 3.0))
-    assert refused[0].column("reason").to_pylist() == ["an attribute that measures a window decreases"]
+    assert refused[0].column("reason").to_pylist() == ["an attribute that measures a window decreases: 'at'"]
     assert refused[0].column("row").to_pylist() == [1]
     assert len(recognizer.push(event("B", 6, 3.0)).to_pylist()) == 1
     recognizer = QUERY.recognizer(COLUMNS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cerflow.base import arrow_columns, limits
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.errors import ArgumentError, BadRecordError, InputError
+from cerflow.base.errors import ArgumentError, BadRecordError, InputError, dotted
 from cerflow.base.nested import untaken
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED
@@ -25,8 +25,6 @@ from cerflow.engine.scan.columns import ExportedBatch
 BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 
 
-#: Why an event is refused because of its window.
-DECREASES = "an attribute that measures a window decreases"
 #: The beginning of the reason for an event whose time is before that of another one.
 BACKWARDS = "time goes backwards"
 
@@ -194,19 +192,20 @@ class RecordChecker:
         begins = values[0] == values[0] if self.latest is None else values[0] >= self.latest
         return bool(begins and (values[1:] >= values[:-1]).all())
 
-    def refuse_late(self, rows: pa.RecordBatch, row: int, number: int) -> None:
+    def refuse_late(self, rows: pa.RecordBatch, row: int, number: int, measures: Collection[str]) -> None:
         """Refuse row ``row`` of rows accepted before, by policy; it keeps its place in the stream.
 
-        An attribute that measures a window decreases there. ``number`` counts the row among those accepted from the
-        last batch.
+        One of the attributes ``measures``, which measure windows, decreases there. ``number`` counts the row among
+        those accepted from the last batch.
         """
         place = self._begin + (number if self.rows is None else int(self.rows[number]))
         if place in self._late_rows:
             return
+        reason = dotted(f"an attribute that measures a window decreases: {' or '.join(map(repr, sorted(measures)))}")
         if self.policy == "fail":
-            raise BadRecordError(place, DECREASES)
+            raise BadRecordError(place, reason)
         if callable(self.policy):
-            self.policy(_with_reasons(rows.slice(row, 1), [place], [DECREASES]))
+            self.policy(_with_reasons(rows.slice(row, 1), [place], [reason]))
         self._late_rows.add(place)
         self._late += 1
 

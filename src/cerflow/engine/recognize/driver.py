@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from time import perf_counter
 from typing import Any
@@ -35,6 +35,8 @@ from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
 from cerflow.engine.stopping import look
+from cerflow.language.formula import AttributeWindow
+from cerflow.language.node import walk
 
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
@@ -238,8 +240,9 @@ class Driver:
         checker = self.checker
         first, exported = checker.numbered, checker.accept_rows(rows)
 
-        def refuse(row: int) -> None:
-            checker.refuse_late(rows, row, begin + row)
+        def refuse(machine: Machine, row: int) -> None:
+            windows = (node for node in walk(machine.plan.select) if isinstance(node, AttributeWindow))
+            checker.refuse_late(rows, row, begin + row, {window.attribute for window in windows})
 
         found: dict[str, list[Part]] = {}
         for store, machines in self._kept.items():
@@ -249,7 +252,7 @@ class Driver:
                 needed = [reading.needed for _, _, reading in read]
                 store.keep(read[0][2].first, read[0][2].rows, needed[0] if len(read) == 1 else ascending(*needed))
             for name, machine, reading in read:
-                found[name] = machine.take(reading, refuse)
+                found[name] = machine.take(reading, partial(refuse, machine))
                 machine.tidy()
         return found
 
