@@ -6,6 +6,7 @@ import pickle
 import re
 import runpy
 import sys
+import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -167,6 +168,86 @@ def test_why_nothing_matches_is_asked_without_choices(monkeypatch):
     matches = query.match([{"type": "A", "v": 1}, {"type": "B", "v": 2}])
     with pytest.warns(QueryWarning, match="this query can never match"):
         assert matches.to_pylist() == []
+
+
+LOGINS = [{"type": name} for name in ("login", "payment", "other", "logout")]
+NONE_AFTER = "None after it is A NOT FOLLOWED BY B FOR 5 MINUTES, none between two events (A ; C) WITHOUT B."
+
+
+def none_between(ends, event="payment", inside="payment"):
+    return f"None between is ({ends}) WITHOUT {event}; a label says that one event is meant: NOT({inside}) AS other."
+
+
+def told(query):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        query.match(LOGINS).count()
+    assert all(isinstance(warning.message, QueryWarning) for warning in found)
+    return [(warning.message.column, warning.message.hint) for warning in found]
+
+
+@pytest.mark.parametrize(
+    ("formula", "columns", "hint"),
+    [
+        ("login ; NOT payment ; logout", [24], none_between("login ; logout")),
+        ("NOT(login) ; login ; (NOT payment ; (logout ; login))", [38], none_between("login ; logout")),
+        ("(login ; NOT payment ; NOT payment ; logout) OR other", [25, 39], none_between("login ; logout")),
+        (
+            "login AS l ; NOT(payment FILTER payment.type > l.type) ; logout",
+            [29],
+            none_between(
+                "login AS l ; logout", "(payment FILTER payment.type > l.type)", "payment FILTER payment.type > l.type"
+            ),
+        ),
+        ("login AS l WITHOUT payment", [35], NONE_AFTER),
+        ("login AS l WITHOUT (payment+ AS p FILTER p.type = l.type)", [36], NONE_AFTER),
+    ],
+)
+def test_what_people_mean_by_not_and_without(formula, columns, hint):
+    query = cerflow.parse(f"SELECT * WHERE {formula}")
+    expected = [(column, hint) for column in columns]
+    assert [found for found in told(query) if found[1]] == expected
+    assert [(warning.column, warning.hint) for warning in query.warnings() if warning.hint] == expected
+    with pytest.warns(QueryWarning, match=re.escape(hint)):
+        cerflow.QuerySet({"q": query}).match(LOGINS)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        *("NOT payment ; logout", "login ; NOT payment", "login : NOT payment : logout"),
+        *("NOT other ; NOT payment ; logout", "(login ; NOT payment ; logout){1,2} ; login"),
+        *("login ; NOT payment+ ; logout", "login ; NOT payment? ; logout"),
+        *("login ; NOT payment AS other ; logout", "login ; (NOT payment FILTER payment.type = 'x') ; logout"),
+        *("(login ; logout) WITHOUT payment", "EVENT WITHOUT payment", "login WITHOUT login", "login WITHOUT EVENT"),
+        *("login UNLESS payment", "login+ WITHOUT payment", "(login OR logout) WITHOUT login"),
+    ],
+)
+def test_uses_of_not_and_without_that_are_not_doubted(formula):
+    found = cerflow.parse(f"SELECT * WHERE {formula}")
+    assert [hint for _, hint in told(found) if hint and hint.startswith("None")] == []
+
+
+def test_a_kind_may_be_the_event_that_is_excluded():
+    query = cerflow.parse("DEFINE kind AS type = 'login' SELECT * WHERE login WITHOUT kind")
+    assert [hint for _, hint in told(query) if hint] == []
+
+
+@pytest.mark.parametrize(
+    ("formula", "name", "hint"),
+    [
+        ("l:login ; logout", "l", "A label comes after its type: login AS l; A : B is a B directly after an A."),
+        ("login ; log : logout", "log", "Did you mean 'login'?"),
+        ("login ; x : paymnt", "x", "The types are"),
+        ("login : x", "x", "The types are"),
+    ],
+)
+def test_a_label_in_front_of_a_type(formula, name, hint):
+    found = {
+        w.reason.split("'")[1]: w.hint
+        for w in cerflow.parse(f"SELECT * WHERE {formula}").doubtful_types({e["type"] for e in LOGINS})
+    }
+    assert found[name].startswith(hint)
 
 
 def test_unknown_arguments_are_named():

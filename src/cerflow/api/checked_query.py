@@ -5,6 +5,7 @@ Queries are read and checked often where nothing is matched, so the engine is im
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.language.sremo import Regular, Sremo, Terminal, names_told_apart, with_fields
-from cerflow.logic.analysis.checks import check_query
+from cerflow.logic.analysis.checks import check_query, misreadings
 from cerflow.logic.analysis.columns import attributes_in
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class CheckedQuery:
         self, schema: Schema | None = None, times: tuple[float | None, float | None] | None = None
     ) -> tuple[errors.QueryWarning, ...]:
         """Warnings of probable mistakes: parts that can never match, branches of OR that add nothing,
-        values of events that are remembered for good.
+        NOT and WITHOUT that ask for less than people mean, values of events that are remembered for good.
 
         ``times``, the least and the greatest time of the events, may show that numbers look like another unit than the
         default; this warning appears if no unit was given and the query has a window of time. Warnings are certain for
@@ -164,16 +165,20 @@ class CheckedQuery:
                     transducer = self._plans.transducer() if bounded is tree else transducer_of(bounded)
                     found += kept_for_good(transducer, detecting=detects_only(tree))
             doubts = () if schema is None or times is None else self._doubtful_times(schema, times)
-            return (*self._of_remarks(found), *doubts)
+            return (*self._misreadings, *self._of_remarks(found), *doubts)
 
     @property
     def _counted_window(self) -> CountWindow | None:
         return self._tree.window if isinstance(self._tree.window, CountWindow) else None
 
-    def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
-        """Give the warning about the unit of ``times`` (see `warnings`) as a Python warning, if there is one."""
-        for warning in self._doubtful_times(schema, times):
+    def warn_of_doubts(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
+        """Give Python warnings of what the form of the query or the unit of ``times`` makes doubtful (`warnings`)."""
+        for warning in (*self._misreadings, *self._doubtful_times(schema, times)):
             errors.warn(warning)
+
+    @cached_property
+    def _misreadings(self) -> list[errors.QueryWarning]:
+        return [warning.with_source(self.text) for warning in misreadings(self.written.formula)]
 
     def _doubtful_times(
         self, schema: Schema, times: tuple[float | None, float | None]
@@ -212,6 +217,9 @@ class CheckedQuery:
             hint = f"Did you mean '{near}'?" if near else None
             if few and occurring and not near:
                 hint = f"The types are {', '.join(sorted(occurring))}."
+            behind = re.match(r"\s*:\s*(\w+)", self.text[span.end :]) if self.text and span else None
+            if behind and behind[1] in occurring and near in (None, behind[1]):
+                hint = f"A label comes after its type: {behind[1]} AS {name}; A : B is a B directly after an A."
             reason = f"no event of the {where} has the type '{name}'"
             warnings.append(errors.QueryWarning(reason, span=span, hint=hint).with_source(self.text))
         return warnings

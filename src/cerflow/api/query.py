@@ -219,8 +219,8 @@ class Query(CheckedQuery):
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
         schema = schema.lacking(labels_beside_types(self._tree), table)
-        if any(isinstance(node, DurationWindow) for node in walk(self._tree)):
-            self.warn_of_times(schema, extent(table, schema, ordered=True))
+        timed = any(isinstance(node, DurationWindow) for node in walk(self._tree))
+        self.warn_of_doubts(schema, extent(table, schema, ordered=True) if timed else (None, None))
         clock = None if until is None else clock_time(until, schema)
         with Located(self.text):
             if runner == "semantics":

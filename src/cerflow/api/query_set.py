@@ -108,7 +108,7 @@ class QuerySet(Mapping[str, Query]):
         plans = self._plans(schema, None, positions)
         times = extent(table, schema)
         for query in self.values():
-            query.warn_of_times(schema, times)
+            query.warn_of_doubts(schema, times)
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
         table, numbers = valid_in_order(table, checker, sequence)

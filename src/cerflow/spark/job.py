@@ -127,7 +127,7 @@ def run(
         first = refused(df, events).limit(1).toArrow()
         *values, reason = first.column_names
         raise BadRecordError(shown_row(first, values), first.column(reason)[0].as_py())
-    compiled.warn_of_times(events.schema, (counts.get("least"), counts.get("greatest")))
+    compiled.warn_of_doubts(events.schema, (counts.get("least"), counts.get("greatest")))
     matches = writing.write_frame(result, output, format=format, mode=mode, partition_by=partition_by, options=options)
     valid, invalid = (counts["all"] - bad, bad) if counts else (None, None)
     return RunResult(matches, valid, invalid, reasons, clock.perf_counter() - started)

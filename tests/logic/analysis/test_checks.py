@@ -106,6 +106,13 @@ def test_an_attribute_in_place_of_a_label_is_explained():
         check_query(parse_query("SELECT v WHERE A AS x"))
 
 
+@pytest.mark.parametrize("key", ["k", "[j, k]", "j, k"])
+def test_a_key_in_place_of_a_label_is_reported_anyway(key):
+    with pytest.raises(QueryError, match=r"'k'\nThe key 'k' of PARTITION BY is reported anyway: leave it out here"):
+        check_query(parse_query(f"SELECT avg(x.v), k WHERE A+ AS x PARTITION BY {key}"))
+    check_query(parse_query(f"SELECT avg(x.v) WHERE A+ AS x PARTITION BY {key}"))
+
+
 @pytest.mark.parametrize(
     ("expression", "message"),
     [

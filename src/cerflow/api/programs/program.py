@@ -157,7 +157,7 @@ class Program:
 
             return reference_program(statements, table, schema, positions=positions, until=clock)
         for statement in statements[:-1]:
-            statement.query.warn_of_times(schema, extent(table, schema))
+            statement.query.warn_of_doubts(schema, extent(table, schema))
         last = statements[-1]
         merged, clocked = merged_events(statements, schema, table, clock, memory)
         if not len(clocked):
@@ -240,10 +240,10 @@ class Program:
         reason = f"nothing reads the definition '{definition.name}'{hint}"
         return errors.QueryWarning(reason, span=definition.span).with_source(self.text)
 
-    def warn_of_times(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
-        """Give the warnings about the unit of ``times`` (see `Query.warnings`) as Python warnings."""
+    def warn_of_doubts(self, schema: Schema, times: tuple[float | None, float | None]) -> None:
+        """Give what is doubtful before matching (see `Query.warnings`) as Python warnings."""
         for query in self.queries.values():
-            query.warn_of_times(schema, times)
+            query.warn_of_doubts(schema, times)
 
     def trace(
         self,

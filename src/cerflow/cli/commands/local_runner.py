@@ -143,7 +143,7 @@ def _by_row_groups(request: Request) -> _Prepared | None:
         return None
     schema, sample = columns.schema(groups.schema, None), groups.sample(query.types_named())
     query.check(schema)
-    query.warn_of_times(schema, extent(sample, schema))
+    query.warn_of_doubts(schema, extent(sample, schema))
     known, encoded = (
         columns.schema(some, None).reading(attributes_in(query.tree)) for some in (groups.schema, groups.encoded)
     )
@@ -275,7 +275,7 @@ def _run_as_events_come(request: Request, show: Progress, watch: PhaseTimer) -> 
         told = False
         for part in parts:
             if not told and len(part.table):
-                query.warn_of_times(schema, extent(part.table, schema))
+                query.warn_of_doubts(schema, extent(part.table, schema))
                 told = True
             rows += len(part.table) + (0 if part.refused is None else len(part.refused))
             occurring.update(schema.types_in(part.table) or ())

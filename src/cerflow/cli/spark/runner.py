@@ -59,7 +59,7 @@ def run_on_spark(request: Request, show: Progress, watch: PhaseTimer, options: S
             # There are no bad records; the file of dead letters must say so.
             request.bad_records.write()
             valid = found.rows
-            query.warn_of_times(found.events, found.times)
+            query.warn_of_doubts(found.events, found.times)
             show(found.explanation)
         else:
             events = read_frame(spark, inputs)
@@ -105,7 +105,7 @@ def _refuse(events: SparkEvents, query: Query | Program, request: Request) -> in
     # Each type costs an expression of Spark, so very many are not looked for.
     looked_for = types if len(types) <= limits.TYPES_LOOKED_FOR and not events.schema.untyped else []
     times, occurring = events.times_and_types(looked_for)
-    query.warn_of_times(events.schema, times)
+    query.warn_of_doubts(events.schema, times)
     if looked_for:
         warn_of_types(query, occurring)
     refused = events.refused

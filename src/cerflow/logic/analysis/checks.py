@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import chain, permutations
 
 from cerflow.base import limits
-from cerflow.base.errors import QueryError, UnsupportedQueryError, nearest
+from cerflow.base.errors import QueryError, QueryWarning, UnsupportedQueryError, nearest
 from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import sremo as r
 from cerflow.language.automaton import AutomatonFormula
 from cerflow.language.event_kinds import check_kind
-from cerflow.language.node import Node, fold_only, walk, walk_into
+from cerflow.language.node import Node, fold_only, nested_operands, walk, walk_into
 from cerflow.language.predicates.registry import is_about_set
 from cerflow.language.printer import show
 from cerflow.language.select import BOOKKEEPING, CountItem, LabelItem, Select
 from cerflow.logic.analysis.condition_checks import check_expression
 from cerflow.logic.analysis.multiplicity import label_counts
-from cerflow.logic.analysis.scopes import Labels, condition_labels, excluded_label, resolve
+from cerflow.logic.analysis.scopes import Labels, condition_labels, excluded_label, labels_of, resolve
 
 
 def check_query(select: Select) -> None:
@@ -52,7 +52,7 @@ def check_query(select: Select) -> None:
     several = label_counts(select.formula)
     for item in select.projection.items:
         if isinstance(item, LabelItem):
-            check_given(item.label, item, labels, select.formula)
+            check_given(item.label, item, labels, select.formula, {*chain(*select.partition)})
         elif isinstance(item, CountItem):
             if len(select.projection.items) > 1:
                 raise QueryError("COUNT(*) must be the only item: it counts matches, not reports them", span=item.span)
@@ -107,16 +107,49 @@ def _check_optional(root: f.Formula) -> None:
             )
 
 
-def check_given(label: str, place: Node, labels: Labels, formula: f.Formula) -> None:
-    """Raise `QueryError` for a label that the formula with these ``labels`` does not give."""
+def check_given(label: str, place: Node, labels: Labels, formula: f.Formula, keys: Set[str] = frozenset()) -> None:
+    """Raise `QueryError` for a label that the formula with these ``labels`` does not give; ``keys`` are reported."""
     # EVENT and NOT give their event the name of its type, which may be anything.
     if label not in labels.assigned and not labels.wildcard:
         known, near = sorted(labels.assigned), nearest(label, labels.assigned)
         hint = f"The labels of the formula are {', '.join(known)}." if known else "The formula gives no labels."
         if known and not near and isinstance(place, LabelItem) and place.attributes is None:
             hint += f" An attribute follows a label, as in {known[0]}.{label}."
+        if label in keys:
+            near, hint = None, f"The key '{label}' of PARTITION BY is reported anyway: leave it out here."
         hint = excluded_label(label, formula) or hint
         raise QueryError(f"unknown label '{label}'", span=place.span, suggestion=near, hint=hint)
+
+
+def misreadings(formula: f.Formula) -> Iterator[QueryWarning]:
+    """Warnings of each WITHOUT that `looks_nowhere`, and of each NOT without a label between parts of a sequence."""
+    for current in walk(formula):
+        if isinstance(current, f.Without) and looks_nowhere(current):
+            reason = "this excludes nothing: WITHOUT looks between events of the part before it, which is one event"
+            hint = "None after it is A NOT FOLLOWED BY B FOR 5 MINUTES, none between two events (A ; C) WITHOUT B."
+            yield QueryWarning(reason, span=current.right.span, hint=hint)
+    seen: set[Node] = set()
+    for current in walk_into(formula, lambda n: not isinstance(n, f.Repeating)):
+        if isinstance(current, f.Sequence) and current not in seen:
+            seen.update(walk_into(current, lambda n: isinstance(n, f.Sequence)))
+            yield from _between(nested_operands(current, f.Sequence))
+
+
+def looks_nowhere(part: f.Without) -> bool:
+    """Whether WITHOUT stands after one event, which is of none of the types that are excluded."""
+    read = [n for n in walk(part) if isinstance(n, f.SingleEvent | f.Embedded)]
+    names = [n.name for n in read if type(n) is f.EventType]
+    return labels_of(part.left).single and len(names) == len(read) and names[0] not in names[1:]
+
+
+def _between(parts: Sequence[f.Formula]) -> Iterator[QueryWarning]:
+    for k, part in ((k, n) for k, n in enumerate(parts) if isinstance(n, f.NotEvent)):
+        before, after = ([n for n in some if not isinstance(n, f.NotEvent)] for some in (parts[:k], parts[k + 1 :]))
+        if before and after:
+            event = show(part)[4:-1] if part.condition is None else show(part)[3:]
+            reason = f"this is one event that is not {event}, and {event} may still come before and after it"
+            hint = f"None between is ({show(f.Sequence(before[-1], after[0]))}) WITHOUT {event}; a label says that one "
+            yield QueryWarning(reason, span=part.span, hint=f"{hint}event is meant: {show(part)} AS other.")
 
 
 def _check_compared(chosen: f.Selection | Select, own: Labels, known: Set[str]) -> None:

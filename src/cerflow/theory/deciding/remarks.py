@@ -19,6 +19,7 @@ from cerflow.language.automaton import AutomatonFormula, closed
 from cerflow.language.condition import And
 from cerflow.language.node import Node, fold, nested_operands, rebuild, walk, with_children
 from cerflow.language.printer import show
+from cerflow.logic.analysis.checks import looks_nowhere
 from cerflow.logic.analysis.scopes import Scopes, condition_labels, labels_of, resolve
 from cerflow.logic.conditions.connectives import split
 from cerflow.logic.rewriting.rebuild import mentions_set, size, transformed
@@ -186,7 +187,7 @@ def _exclusions(formula: f.Formula, nodes: list[Node], window: f.Window | None, 
         whole = whole.operand
     read = frozenset(condition_labels(formula))
     for current in nodes:
-        if not isinstance(current, f.Exclusion):
+        if not isinstance(current, f.Exclusion) or (isinstance(current, f.Without) and looks_nowhere(current)):
             continue
         yield from _labels_given_again(current)
         kept, excluded = _unrelated(current.left), _unrelated(current.right)
