@@ -191,7 +191,7 @@ class Query(CheckedQuery):
         """
         from cerflow.engine.evaluate.measures import clock_time
         from cerflow.engine.events.records import RecordChecker
-        from cerflow.engine.events.time_order import extent, valid_in_order
+        from cerflow.engine.events.time_order import extent, valid_in_order, with_ascending
         from cerflow.engine.matches.matches import Matches
         from cerflow.engine.recognize.columns_needed import holding
         from cerflow.engine.recognize.finite_stream import FiniteStream
@@ -218,7 +218,7 @@ class Query(CheckedQuery):
         table, numbers = valid_in_order(
             table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
         )
-        schema = schema.lacking(labels_beside_types(self._tree), table)
+        schema = with_ascending(schema.lacking(labels_beside_types(self._tree), table), self._tree, table)
         timed = any(isinstance(node, DurationWindow) for node in walk(self._tree))
         self.warn_of_doubts(schema, extent(table, schema, ordered=True) if timed else (None, None))
         clock = None if until is None else clock_time(until, schema)

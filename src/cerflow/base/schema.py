@@ -124,6 +124,8 @@ class Schema:
     constant_type: str | None = None
     #: Types that no event has, of those that a query might take for labels.
     absent_types: frozenset[str] = frozenset()
+    #: Columns of integers or times that are known neither to decrease nor to be null.
+    ascending: frozenset[str] = frozenset()
     #: The column whose values the types are, as text; None if ``type`` itself holds them, or no column.
     typed_by: str | None = None
     #: The columns in which the engine needs the values as 64 bits, with the greatest magnitude of whole numbers there:

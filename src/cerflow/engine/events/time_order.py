@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
 from types import NoneType
 
 import numpy as np
@@ -14,6 +16,8 @@ from cerflow.base.errors import InputError, expect, nearest
 from cerflow.base.nested import attribute_named, field_values, is_nested, root_of
 from cerflow.base.schema import Schema
 from cerflow.engine.events.records import RecordChecker
+from cerflow.language.formula import AttributeWindow
+from cerflow.language.node import Node, walk
 
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
@@ -50,6 +54,22 @@ def valid_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None
         return valid, checker.rows
     numbers: Ints = numbers_of(order).astype(np.int64)
     return valid.take(order), numbers if checker.rows is None else checker.rows[numbers]
+
+
+def with_ascending(schema: Schema, tree: Node, table: pa.Table) -> Schema:
+    """The schema of the events of a table, which says which columns ascend that windows of a query measure."""
+    measured = {schema.column(n.attribute) for n in walk(tree) if isinstance(n, AttributeWindow)}
+    found = frozenset(name for name in measured if _ascends(table.column(name)))
+    return replace(schema, ascending=found) if found else schema
+
+
+def _ascends(column: pa.ChunkedArray) -> bool:
+    whole = pa.types.is_int64(column.type) or pa.types.is_int32(column.type) or pa.types.is_timestamp(column.type)
+    if not whole or column.null_count or not len(column):
+        return False
+    chunks = [numbers_of(chunk.cast(pa.int64())) for chunk in column.chunks if len(chunk)]
+    ends = all(one[-1] <= other[0] for one, other in pairwise(chunks))
+    return ends and all(bool((chunk[1:] >= chunk[:-1]).all()) for chunk in chunks)
 
 
 def _order(table: pa.Table, time: str | None, sequence: str | None) -> pa.Array | None:

@@ -236,8 +236,10 @@ class TransducerTables:
         # In mere detection, where only the latest start of a window is kept, the last slot may not distinguish runs.
         latest = latest_starts(self.transducer) if self.detecting else [None] * states
         telling = [count - int(register is not None) for count, register in zip(self.slot_counts, latest)]
-        # Attributes that measure windows must never decrease.
-        measured = dict.fromkeys(w for w in self._windows if isinstance(w, AttributeWindow))
+        # Attributes that measure windows must never decrease, and not all are known not to.
+        known, column_of = self.schema.ascending, self.schema.column
+        by_attribute = [w for w in self._windows if isinstance(w, AttributeWindow)]
+        measured = dict.fromkeys(w for w in by_attribute if column_of(w.attribute) not in known)
         checked = [self.atoms.column(Measure(w), as_float=False) for w in measured]
         # Only the kernel knows positions in the substream.
         local = [

@@ -164,6 +164,8 @@ def _by_key(
 def _passing(tables: TransducerTables) -> Window | None:
     """The window of all matches if it passes at once for all keys."""
     window = window_of_runs(tables.transducer)
+    if isinstance(window, AttributeWindow) and tables.schema.column(window.attribute) in tables.schema.ascending:
+        return window
     if window is None or isinstance(window, AttributeWindow) or not is_global(window, tables.partitioned):
         return None
     return window
