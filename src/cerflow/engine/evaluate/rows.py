@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import array_of_numbers, numbers_of, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, truths_of
 from cerflow.base.decimals import written_text
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.graphs import grouped
@@ -100,7 +100,8 @@ class BatchRows:
         values = self.batch.column(column)
         if type(self) is BatchRows and column not in self._vectors and pa.types.is_string(values.type):
             # The codes of all texts take longer.
-            return truths_of(pc.fill_null(pc.equal(values, name), False))
+            same = pc.equal(values, array_of_texts([name])[0])
+            return truths_of(same) & truths_of(same.is_valid()) if same.null_count else truths_of(same)
         return vectors.compare_vectors(Operator.EQ, self.attribute(column), vectors.literal_vector(name)).true
 
     def _read(self, column: str, indices: Ints | None = None) -> Vector:
