@@ -277,7 +277,7 @@ class ScanArrays(NamedTuple):
     rows: Ints  # (STRETCH,) of which events a column is read
     partners: IntRows  # (steps, STRETCH): by how many events before, the other rows of matches that are joined
     opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
-    partials: SmallRows  # (room, 2): the first event, in `opened`; the partial match that it extends, or the last row
+    partials: SmallRows  # (room, 2): the first event in `opened`, of a match its row; what it extends, or its last row
     join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold
     join_keys: IntRows  # (0 or 2, 7): as rows of outputs, a value of an event, and the equal one of the next event
     looked_up: Ints  # by event in `opened`, if there are `join_keys`: the hash that it looks up, below it what is there

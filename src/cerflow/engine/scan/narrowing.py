@@ -245,12 +245,13 @@ class Joining(Narrowing):
 
 def _rows_of(room: ScanRoom, begin: int, end: int, steps: int) -> list[SmallRows]:
     """The rows of each step of the matches ``[begin, end)`` that were joined."""
-    partials, opened, rows = room.arrays.partials, room.arrays.slot_of, list[SmallRows]()
+    partials, opened = room.arrays.partials, room.arrays.slot_of
     some = partials[begin:end]
-    while len(rows) < steps - 2:
-        rows.append(opened[some[:, 0]])
+    rows = [some[:, 0].copy()]
+    while len(rows) < steps - 1:
         some = partials[some[:, 1]]
-    return [*rows, opened[some[:, 0]], some[:, 1].copy()]
+        rows.append(opened[some[:, 0]])
+    return [*rows, some[:, 1].copy()]
 
 
 def _joined(first: int, rows: Sequence[SmallRows], labels: Sequence[Any]) -> MatchGraph:

@@ -190,7 +190,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     if looked > allowed:
                         return np.int64(NOT_FOUND), looked
                     if other >= 0:
-                        v.store_int(partials, 2 * found, other)
+                        v.store_int(partials, 2 * found, v.load_int(rows, other))
                         v.store_int(partials, 2 * found + 1, row)
                         found += 1
                 if own & opening != 0 and key >= 0:
@@ -352,7 +352,7 @@ def _queue(s, head, entries, entry, key, row, measure):
 def _related(s, begin, end, step, choice, address):
     """Keep those of the partial matches ``[begin, end)`` that may become matches, by ``choice``; returns their end.
 
-    They begin at this ``step``.
+    They begin at this ``step``: at 0 they are matches, and have the row of the first event in place of its entry.
     """
     rows, kept, some = v.start_of(s.slot_of), begin, s.allowed
     for first in range(begin, end, layout.STRETCH):
@@ -370,9 +370,12 @@ def _related(s, begin, end, step, choice, address):
                     count += np.int64(s.wide[0, k] == 1)
         for k in range(count):
             row, entry, before = _last_row(s, some[k], step), s.partials[some[k], 0], s.partials[some[k], 1]
+            other = v.load_int(rows, np.int64(entry))
             # This takes longer than most conditions.
-            if not _has_key_of(s, row, v.load_int(rows, np.int64(entry)), address):
+            if not _has_key_of(s, row, other, address):
                 continue
+            if step == 0:
+                entry = np.int32(other)
             again = choice != EVERYTHING and kept > 0 and s.partials[kept - 1, 1] == row
             if not again:
                 s.partials[kept, 0], s.partials[kept, 1] = entry, before

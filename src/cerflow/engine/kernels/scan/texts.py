@@ -162,7 +162,7 @@ def _same_rest(one, other, length):
 
 @inlined
 def same_bytes(one, other, length):
-    """Whether two texts of a ``length`` of eight bytes or more are the same."""
+    """Whether the texts at ``one`` and the ``other`` address, of a ``length`` of eight bytes or more, are the same."""
     return _same_bytes(one, other, 0) and _same_rest(one, other, length)
 
 

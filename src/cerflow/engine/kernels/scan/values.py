@@ -237,7 +237,7 @@ def words_at_once(columns, c):
 
 @part
 def write_words(columns, c, begin, count, first, to):
-    """Write what `word_of` says of ``count`` rows from row ``begin`` on to an address; loops without branches."""
+    """Write what `word_of` says of ``count`` rows from row ``begin`` on at the address ``to``, without branches."""
     kind, valid, words = columns[c, layout.C_LAYOUT], columns[c, layout.C_VALID], words_of(columns, c)
     data, at = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET] + begin
     if words != 0:
