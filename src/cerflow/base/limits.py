@@ -144,6 +144,8 @@ SWEPT_EVENTS, SWEPT_ROOM = 1 << 12, 1 << 15
 COUNTED_EVENTS = 256
 #: Instructions for one event in the scan of batches; further tests are evaluated by columns.
 SCAN_INSTRUCTIONS = 4_000
+#: Instructions of a condition with aggregates for each event that it reads; beyond, the automaton decides it.
+LINKED_INSTRUCTIONS = 100
 #: Nodes of the decisions of a scan; beyond, they are forgotten.
 SCAN_NODES = 50_000
 #: Answers to questions about events that are found before any event; others when an event asks.

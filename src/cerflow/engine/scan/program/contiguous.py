@@ -94,9 +94,9 @@ def contiguity(
     if length >= layout.CARRIED:
         return f"more than {layout.CARRIED - 1} positions in a match"
     steps = [1 << level for level in levels]
-    made = Links(tables, outputs, to)
+    made = Links(tables, outputs, to, levels=True)
     links, decided = made.rows(steps)
-    whole = labels_of_steps(tables, steps, length, relevant) if decided else "a condition that columns cannot decide"
+    whole = labels_of_steps(tables, steps, length, relevant) if decided else made.reason
     if isinstance(whole, str):
         return whole
     window = tables.transducer.window

@@ -95,7 +95,7 @@ def join_of(
     made_of = Links(tables, outputs, to, waiting=True)
     links, decided = made_of.rows(bits)
     if not decided:
-        return "a condition that columns cannot decide"
+        return made_of.reason
     if tables.limit is not None and choice == engine_layout.EVERYTHING:
         if tables.limit > 1 or links or last > 1:
             return "LIMIT or ANY chooses among runs with different values"

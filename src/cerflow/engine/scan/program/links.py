@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from cerflow.base import limits
 from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.program.emitting import ScannedColumns, code_of
+from cerflow.engine.scan.program.trees import Trees
 from cerflow.engine.tables.instructions import OPERATORS
 from cerflow.engine.tables.moves import Move
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: A row of `ScanArrays.links` without its steps.
 _Link = tuple[int, int, int, int]
+#: A link, and how many events before is the event that has to fulfil it.
+_Placed = tuple[_Link, int]
 #: Where a slot of a state got its value: how many events before, from which column of events, and for which operators
 #: a comparison with the slot implies one with that value.
 _Origin = tuple[int, int, tuple[int, ...]]
@@ -64,7 +68,8 @@ def levels_of(tables: TransducerTables) -> dict[int, int] | None:
 class Links:
     """The conditions of moves on events before.
 
-    Of runs that wait they are not known, unless ``waiting`` says that events before are those of the run.
+    Of runs that wait they are not known, unless ``waiting`` says that events before are those of the run. If ``levels``
+    says that the steps of moves are their levels, a condition that only reads events before is one of a step before.
     """
 
     def __init__(
@@ -74,13 +79,19 @@ class Links:
         to: ScannedColumns,
         *,
         waiting: bool = False,
+        levels: bool = False,
     ) -> None:
         self._tables = tables
         self._waiting = waiting
+        self._by_level = levels
         self._to = to
         self._outputs = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
         self._origins = self._found()
+        self._trees = Trees()
+        self._values = self._computed()
         self._programs: dict[tuple[tuple[int, int], ...], _Link] = {}
+        #: Why columns do not decide all conditions, if they do not.
+        self.reason = "a condition that columns cannot decide"
 
     def rows(self, steps: Sequence[int]) -> tuple[list[list[int]], bool]:
         """Rows of `ScanArrays.links`, each with the steps that it is necessary for; whether no event needs more."""
@@ -88,12 +99,13 @@ class Links:
         decided = True
         for step in sorted(set(steps)):
             own = [move for move, bit in zip(self._tables.moves.rows, steps) if bit == step]
-            of_moves = [self._of_move(move.number) for move in own]
+            of_moves = [self._of_move(move) for move in own]
             common = set.intersection(*of_moves)
             decided = decided and None not in common.union(*of_moves) and all(links == common for links in of_moves)
-            for link in common:
-                if link is not None:
-                    found[link] = found.get(link, 0) | step
+            for placed in common:
+                if placed is not None:
+                    link, before = placed
+                    found[link] = found.get(link, 0) | step >> before
         # Texts are compared last, and only where all else holds.
         order = sorted(found.items(), key=lambda item: (item[0][0] != engine_layout.PROGRAM, item))
         return [[*link[:3], mask, link[3]] for link, mask in order], decided
@@ -119,11 +131,9 @@ class Links:
 
     def within(self, bound: Sequence[int], last: int) -> list[list[int]]:
         """The links that hold if the first event, ``last`` events before, is in the window that ``bound`` measures."""
-        constants, size, column = self._to.constants, bound[layout.O_SIZE], bound[layout.O_COLUMN]
-        if size not in constants:
-            constants.append(size)
+        size, column = bound[layout.O_SIZE], bound[layout.O_COLUMN]
         now, then = (opcodes.COLUMN, column), (opcodes.COLUMN, column | last << layout.COLUMN_BITS)
-        shorter = [(opcodes.CONSTANT, constants.index(size)), (opcodes.COMPARE_I, engine_layout.LT)]
+        shorter = [(opcodes.CONSTANT, self._constant(size)), (opcodes.COMPARE_I, engine_layout.LT)]
         operator, start, stop, distance = self._added([now, then, (opcodes.SUBTRACT_I, 0), *shorter])
         return [[operator, start, stop, 1 << last, distance]]
 
@@ -166,6 +176,37 @@ class Links:
                 found[slot] = 1, step[engine_layout.S_INDEX], operators
         return found
 
+    def _computed(self) -> list[dict[int, int]]:
+        """The trees of slots of each state that hold what programs computed, the same whichever moves led there."""
+        tables = self._tables
+        values: list[dict[int, int]] = [{} for _ in range(tables.transducer.states)]
+        steps = tables.arrays.steps
+        written = steps[steps[:, engine_layout.S_OPERATION] == engine_layout.WRITE, engine_layout.S_SOURCE]
+        levels = (levels_of(tables) or {}) if (written == engine_layout.FROM_PROGRAM).any() else {}
+        for state in sorted(levels, key=lambda q: levels[q]):
+            entering = [move for move in tables.moves.rows if move.target == state]
+            if tables.moves.loops[state] and not self._waiting:
+                continue
+            some = [self._computed_by(move, values[move.transition.source]) for move in entering]
+            for slot, tree in some[0].items() if some else ():
+                if all(own.get(slot) == tree for own in some):
+                    values[state][slot] = tree
+        return values
+
+    def _computed_by(self, move: Move, before: Mapping[int, int]) -> dict[int, int]:
+        """The trees of slots behind a move, given those before it."""
+        steps = rows_of_move(self._tables, move.number, engine_layout.T_STEP)
+        slots = [step[engine_layout.S_SLOT] for step in steps]
+        copies = rows_of_move(self._tables, move.number, engine_layout.T_COPY)
+        found = {to: before.get(slot) for to, slot, bound in copies if bound < 0 and to not in slots}
+        for slot, (operation, _, source, index, _, end) in zip(slots, steps):
+            if operation == engine_layout.WRITE and slots.count(slot) == 1:
+                if source == engine_layout.FROM_PROGRAM:
+                    found[slot] = self._tree(index, end, self._origins[move.transition.source], before)
+                elif source == engine_layout.FROM_SLOT:
+                    found[slot] = before.get(index)
+        return {slot: self._trees.before(tree, 1) for slot, tree in found.items() if tree is not None}
+
     def _only_row(self, step: Sequence[int]) -> Iterator[tuple[int, int]]:
         """The fields of a new collection that has one row with values from event columns, each with its column."""
         arrays = self._tables.arrays
@@ -177,59 +218,84 @@ class Links:
                 if source == engine_layout.FROM_COLUMN:
                     yield number, column
 
-    def _of_move(self, number: int) -> set[_Link | None]:
+    def _of_move(self, move: Move) -> set[_Placed | None]:
         """The conditions that are necessary for a move; None among them says that they do not suffice."""
-        origins = self._origins[self._tables.arrays.transitions[number, engine_layout.T_SOURCE]]
-        atoms = rows_of_move(self._tables, number, engine_layout.T_ATOM)
-        found = {self._link(atom, origins) for atom in atoms}
-        compared = (atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL)
-        return found if all(origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared) else found | {None}
+        source = move.transition.source
+        origins, values = self._origins[source], self._values[source]
+        atoms = rows_of_move(self._tables, move.number, engine_layout.T_ATOM)
+        found = {link for atom in atoms for link in self._links(atom, origins, values)}
+        compared = [atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL]
+        known = all(slot in values or origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared)
+        return found if known else found | {None}
 
-    def _link(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
-        operator, kind = atom[engine_layout.A_OPERATOR], atom[engine_layout.A_KIND]
+    def _links(
+        self, atom: Sequence[int], origins: Mapping[_Place, _Origin], values: Mapping[int, int]
+    ) -> Iterator[_Placed | None]:
+        operator, kind, left, right, first, end = atom
         if operator == engine_layout.PROGRAM:
-            return self._program(atom, origins)
-        distance, column, operators = origins.get(atom[engine_layout.A_RIGHT], _UNKNOWN)
-        now, other = self._outputs.get(atom[engine_layout.A_LEFT]), self._outputs.get(column)
-        if now is None or other is None or operator not in operators or kind == engine_layout.RANK:
-            return None
-        forms, columns = {now[layout.O_FORM], other[layout.O_FORM]}, (now[layout.O_COLUMN], other[layout.O_COLUMN])
-        if forms == {layout.AS_TEXT}:
-            # Entries of two columns have nothing in common; only joins compare other texts.
-            own = columns[0] == columns[1] or (self._waiting and self._to.are_plain(columns))
-            equal = operator in (engine_layout.EQ, engine_layout.NE) and own
-            return (operator, *columns, distance) if equal else None
-        one, before = self._read(atom[engine_layout.A_LEFT], 0), self._read(column, distance)
-        compared = opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
-        return None if one is None or before is None else self._added([*one, *before, (compared, operator)])
+            sets = self._tables.arrays.ranges[first:end, 0].tolist()
+            yield from self._placed(self._tree(left, right, origins, values, sets), right - left)
+            return
+        distance, column, operators = origins.get(right, _UNKNOWN)
+        now, other = self._outputs.get(left), self._outputs.get(column)
+        if now is not None and other is not None and operator in operators and kind != engine_layout.RANK:
+            forms, columns = {now[layout.O_FORM], other[layout.O_FORM]}, (now[layout.O_COLUMN], other[layout.O_COLUMN])
+            if forms == {layout.AS_TEXT}:
+                # Entries of two columns have nothing in common; only joins compare other texts.
+                own = columns[0] == columns[1] or (self._waiting and self._to.are_plain(columns))
+                equal = operator in (engine_layout.EQ, engine_layout.NE) and own
+                yield ((operator, *columns, distance), 0) if equal else None
+                return
+        before = self._column(column, distance) if operator in operators else values.get(right)
+        one, compared = self._column(left, 0), opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
+        if one is None or before is None or kind == engine_layout.RANK:
+            yield None
+        else:
+            yield from self._placed(self._trees.node(compared, operator, one, before), 0)
 
-    def _program(self, atom: Sequence[int], origins: Mapping[_Place, _Origin]) -> _Link | None:
-        """The program of an atom, with columns of events before in place of slots and of only rows of collections."""
+    def _placed(self, tree: int | None, length: int) -> Iterator[_Placed | None]:
+        """The links of a condition that was a program of some ``length``."""
+        if tree is None:
+            yield None
+            return
+        for condition in self._trees.conditions(tree):
+            if self._trees.is_short(condition, length):
+                own, before = self._trees.at_latest_event(condition) if self._by_level else (condition, 0)
+                yield self._added(self._trees.code(own, self._constant)), before
+            else:
+                self.reason = f"an aggregate of more than {limits.LINKED_INSTRUCTIONS} instructions for each event"
+                yield None
+
+    def _tree(
+        self,
+        start: int,
+        stop: int,
+        origins: Mapping[_Place, _Origin],
+        values: Mapping[int, int],
+        sets: Sequence[int] = (),
+    ) -> int | None:
+        """The tree of a program, with what slots and the only rows of collections hold in their place."""
         arrays = self._tables.arrays
-        sets = arrays.ranges[atom[engine_layout.A_RANGE] : atom[engine_layout.A_RANGE_END], 0].tolist()
         if any((slot, 0) not in origins for slot in sets):
             return None
-        code: list[tuple[int, int]] = []
-        for opcode, argument in arrays.code[atom[engine_layout.A_LEFT] : atom[engine_layout.A_RIGHT]].tolist():
-            if opcode in (opcodes.SLOT, opcodes.SET_FIELD):
-                of_set = opcode == opcodes.SET_FIELD
-                place = (sets[argument >> 16], argument & 0xFFFF) if of_set else argument
-                distance, column, operators = origins.get(place, _UNKNOWN)
-                read = self._read(column, distance) if operators is _ALL else None
-            elif opcode == opcodes.COLUMN:
-                read = self._read(argument, 0)
-            elif opcode == opcodes.CONSTANT:
-                constants, value = self._to.constants, int(arrays.constants[argument])
-                if value not in constants:
-                    constants.append(value)
-                read = [(opcodes.CONSTANT, constants.index(value))]
-            else:
-                beyond = opcode in (opcodes.ROWS, opcodes.CALL, opcodes.RANKED)
-                read = None if beyond else [(opcode, argument)]
-            if read is None:
-                return None
-            code += read
-        return self._added(code)
+
+        def leaf(opcode: int, argument: int) -> int | None:
+            if opcode == opcodes.COLUMN:
+                return self._column(argument, 0)
+            if opcode == opcodes.CONSTANT:
+                return self._trees.node(opcode, int(arrays.constants[argument]))
+            of_set = opcode == opcodes.SET_FIELD
+            place = (sets[argument >> 16], argument & 0xFFFF) if of_set else argument
+            distance, column, operators = origins.get(place, _UNKNOWN)
+            return self._column(column, distance) if operators is _ALL else values.get(argument) if not of_set else None
+
+        return self._trees.of_code(arrays.code[start:stop].tolist(), leaf)
+
+    def _constant(self, word: int) -> int:
+        constants = self._to.constants
+        if word not in constants:
+            constants.append(word)
+        return constants.index(word)
 
     def _added(self, code: Sequence[tuple[int, int]]) -> _Link:
         key = tuple(code)
@@ -240,16 +306,16 @@ class Links:
             self._programs[key] = engine_layout.PROGRAM, start, start + len(code), before
         return self._programs[key]
 
-    def _read(self, column: int, distance: int) -> list[tuple[int, int]] | None:
-        """The instructions for a column of events, read of the event this far before; None if there are none."""
+    def _column(self, column: int, distance: int) -> int | None:
+        """The tree of a column of events, read of the event this far before; None if no program can read it."""
         output = self._outputs.get(column)
         if output is None or output[layout.O_FORM] not in (layout.AS_INT, layout.AS_FLOAT):
             return None
-        code: list[tuple[int, int]] = []
-        for opcode, argument in code_of(output, self._to.code):
-            if opcode == opcodes.COLUMN:
-                if argument >> layout.COLUMN_BITS or self._to.rows[argument][layout.C_LAYOUT] == layout.TRUTH:
-                    return None
-                argument |= distance << layout.COLUMN_BITS
-            code.append((opcode, argument))
-        return code
+
+        def leaf(opcode: int, argument: int) -> int | None:
+            if opcode == opcodes.CONSTANT:
+                return self._trees.node(opcode, self._to.constants[argument])
+            plain = argument >> layout.COLUMN_BITS == 0 and self._to.rows[argument][layout.C_LAYOUT] != layout.TRUTH
+            return self._trees.node(opcode, argument | distance << layout.COLUMN_BITS) if plain else None
+
+        return self._trees.of_code(code_of(output, self._to.code), leaf)
