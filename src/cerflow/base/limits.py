@@ -144,8 +144,9 @@ SWEPT_EVENTS, SWEPT_ROOM = 1 << 12, 1 << 15
 COUNTED_EVENTS = 256
 #: Instructions for one event in the scan of batches; further tests are evaluated by columns.
 SCAN_INSTRUCTIONS = 4_000
-#: Instructions of a condition with aggregates for each event that it reads; beyond, the automaton decides it.
-LINKED_INSTRUCTIONS = 100
+#: Instructions of a condition with aggregates, and for each event that it reads if that is more; others are left to the
+#: automaton.
+LINKED_INSTRUCTIONS, LINKED_INSTRUCTIONS_EACH = 300, 55
 #: Nodes of the decisions of a scan; beyond, they are forgotten.
 SCAN_NODES = 50_000
 #: Answers to questions about events that are found before any event; others when an event asks.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from cerflow.base import limits
 from cerflow.engine import layout as engine_layout
 from cerflow.engine import opcodes
 from cerflow.engine.scan import layout
@@ -202,7 +201,8 @@ class Links:
         for slot, (operation, _, source, index, _, end) in zip(slots, steps):
             if operation == engine_layout.WRITE and slots.count(slot) == 1:
                 if source == engine_layout.FROM_PROGRAM:
-                    found[slot] = self._tree(index, end, self._origins[move.transition.source], before)
+                    code = self._tables.arrays.code[index:end].tolist()
+                    found[slot] = self._tree(code, self._origins[move.transition.source], before)
                 elif source == engine_layout.FROM_SLOT:
                     found[slot] = before.get(index)
         return {slot: self._trees.before(tree, 1) for slot, tree in found.items() if tree is not None}
@@ -234,7 +234,9 @@ class Links:
         operator, kind, left, right, first, end = atom
         if operator == engine_layout.PROGRAM:
             sets = self._tables.arrays.ranges[first:end, 0].tolist()
-            yield from self._placed(self._tree(left, right, origins, values, sets), right - left)
+            code = self._tables.arrays.code[left:right].tolist()
+            computed = any(opcode == opcodes.SLOT and argument in values for opcode, argument in code)
+            yield from self._placed(self._tree(code, origins, values, sets), computed)
             return
         distance, column, operators = origins.get(right, _UNKNOWN)
         now, other = self._outputs.get(left), self._outputs.get(column)
@@ -246,50 +248,53 @@ class Links:
                 equal = operator in (engine_layout.EQ, engine_layout.NE) and own
                 yield ((operator, *columns, distance), 0) if equal else None
                 return
-        before = self._column(column, distance) if operator in operators else values.get(right)
+        plain = operator in operators
+        before = self._column(column, distance) if plain else values.get(right)
         one, compared = self._column(left, 0), opcodes.COMPARE_F if kind == engine_layout.FLOAT else opcodes.COMPARE_I
         if one is None or before is None or kind == engine_layout.RANK:
             yield None
         else:
-            yield from self._placed(self._trees.node(compared, operator, one, before), 0)
+            yield from self._placed(self._trees.node(compared, operator, one, before), not plain)
 
-    def _placed(self, tree: int | None, length: int) -> Iterator[_Placed | None]:
-        """The links of a condition that was a program of some ``length``."""
+    def _placed(self, tree: int | None, computed: bool) -> Iterator[_Placed | None]:
+        """The links of a condition; one that reads what was ``computed`` may be too long."""
         if tree is None:
             yield None
             return
         for condition in self._trees.conditions(tree):
-            if self._trees.is_short(condition, length):
+            size, most = self._trees.instructions(condition)
+            if size <= most or not computed:
                 own, before = self._trees.at_latest_event(condition) if self._by_level else (condition, 0)
                 yield self._added(self._trees.code(own, self._constant)), before
             else:
-                self.reason = f"an aggregate of more than {limits.LINKED_INSTRUCTIONS} instructions for each event"
+                self.reason = f"an aggregate of more than {most} instructions"
                 yield None
 
     def _tree(
         self,
-        start: int,
-        stop: int,
+        code: Iterable[Sequence[int]],
         origins: Mapping[_Place, _Origin],
         values: Mapping[int, int],
         sets: Sequence[int] = (),
     ) -> int | None:
         """The tree of a program, with what slots and the only rows of collections hold in their place."""
-        arrays = self._tables.arrays
         if any((slot, 0) not in origins for slot in sets):
             return None
+        constants = self._tables.arrays.constants
 
         def leaf(opcode: int, argument: int) -> int | None:
             if opcode == opcodes.COLUMN:
                 return self._column(argument, 0)
             if opcode == opcodes.CONSTANT:
-                return self._trees.node(opcode, int(arrays.constants[argument]))
+                return self._trees.node(opcode, int(constants[argument]))
             of_set = opcode == opcodes.SET_FIELD
             place = (sets[argument >> 16], argument & 0xFFFF) if of_set else argument
             distance, column, operators = origins.get(place, _UNKNOWN)
-            return self._column(column, distance) if operators is _ALL else values.get(argument) if not of_set else None
+            if operators is _ALL:
+                return self._column(column, distance)
+            return None if of_set else values.get(argument)
 
-        return self._trees.of_code(arrays.code[start:stop].tolist(), leaf)
+        return self._trees.of_code(code, leaf)
 
     def _constant(self, word: int) -> int:
         constants = self._to.constants

@@ -163,10 +163,11 @@ class Trees:
         distance, _ = self._reach[root] or (0, 0)
         return (self.before(root, -distance), distance) if distance else (root, 0)
 
-    def is_short(self, root: int, length: int) -> bool:
-        """Whether a tree becomes few instructions for the events that it reads, or at most a given number."""
+    def instructions(self, root: int) -> tuple[int, int]:
+        """How many instructions a tree becomes, and how many pay for the events that it reads."""
         latest, first = self._reach[root] or (0, 0)
-        return self._sizes[root] <= max(limits.LINKED_INSTRUCTIONS * (first - latest + 1), length)
+        each = limits.LINKED_INSTRUCTIONS_EACH * (first - latest + 1)
+        return self._sizes[root], max(limits.LINKED_INSTRUCTIONS, each)
 
     def conditions(self, root: int) -> list[int]:
         """Conditions that are all true if and only if this one is; those that are likelier to fail come first."""
