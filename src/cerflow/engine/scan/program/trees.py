@@ -125,10 +125,34 @@ class Trees:
                         kind, former, *values = self._nodes[other]
                         before = values if (kind, former) == (best, better) else [other]
                         return self._held(best, better, *before, value)
+            case (opcodes.COMPARE_I, operator, counted, most) if operator == LT and counted == other:
+                total = self._counted(value, other, most)
+                if total is not None:
+                    return self._held(_BEST_I, LT, total, most)
         inner, _, *chosen = self._nodes[value]
         if inner == SELECT and chosen[2] == other and self._nodes[other][0] == CONSTANT:
             return self._held(SELECT, 0, self._held(opcodes.AND, 0, condition, chosen[0]), chosen[1], other)
         return self._held(SELECT, 0, condition, value, other)
+
+    def _counted(self, value: int, count: int, most: int) -> int | None:
+        """What a ``count`` that stops at ``most`` counts with one event more, as ``value`` says; None if it is none."""
+        added, _, *parts = self._nodes[value]
+        if (
+            added != opcodes.ADD_I
+            or parts[0] != count
+            or not self._is_bit(parts[1])
+            or self._nodes[most][0] != CONSTANT
+        ):
+            return None
+        kind, better, *values = self._nodes[count]
+        if (kind, better) == (_BEST_I, LT) and values[1:] == [most]:
+            return self._held(opcodes.ADD_I, 0, values[0], parts[1])
+        return value if self._is_bit(count) and self._nodes[most][1] > 0 else None
+
+    def _is_bit(self, number: int) -> bool:
+        """Whether a node is known to be 0 or 1."""
+        opcode, argument, *parts = self._nodes[number]
+        return (opcode, argument) == (CONSTANT, 1) or (opcode == opcodes.NOT and self._nodes[parts[0]][0] in _JOINED)
 
     def _best_of(self, best: int, better: int, values: Sequence[int]) -> int:
         """The best of some values without a node of its own: halves are compared, the smaller one is read thrice."""
@@ -191,9 +215,9 @@ class Trees:
         return found
 
     def _of_each(self, operator: int, one: int, other: int) -> list[int]:
-        """The conditions on each of some values that say how the best of them compares; none if ``one`` is no best."""
+        """The conditions on each of some values that say how the best of them compares; none if ``one`` is no such best."""
         best, better, *values = self._nodes[one]
-        if best not in _COMPARED:
+        if best not in _COMPARED or self._reach[values[-1]] is None:
             return []
         compared = [self._held(_COMPARED[best], operator, value, other) for value in values]
         if operator in (better, _OR_EQUAL[better]):
