@@ -18,6 +18,9 @@ CLAUSE_ATOMS = 20_000
 GUARD_CASES = 4_000
 #: Nodes of a rewritten formula; beyond, the rewriting is refused.
 REWRITTEN_NODES = 50_000
+#: Groups of events that agree on a key in one match, and ways in which matches have such groups; beyond, the stream is
+#: not divided by that key.
+AGREEING = 64
 #: Operands of UNORDERED, whose orders are all written out; more are refused.
 UNORDERED_OPERANDS = 6
 #: States of an automaton under construction, and a tenth of its transitions; beyond, the query is refused.

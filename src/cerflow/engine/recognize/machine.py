@@ -130,11 +130,12 @@ class Machine:
             return None
         if self.sessions is not None:
             rows = self.sessions.added(rows, first)
+        rows = self.plan.total_keys.added(rows)
         own = exported if exported is not None and rows is whole else ExportedBatch(rows)
         scan = self.reader.choose_scan(own, rows.num_rows, self._occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
         asks = scan.follows or (scan.flows and scan.narrows(rows.num_rows))
-        carried = self.deadlines.carried if self.deadlines is not None and rows is whole else None
+        carried = self.deadlines.carried if self.deadlines is not None and index is None else None
         events, count = self.reader.read(rows, first, self._occupied() if asks else -1, own, carried)
         self.taken += count
         needed = events.position[:count]
@@ -352,7 +353,8 @@ class Machine:
         image.counters[layout.N_VISITED] = check_number(header, "visited", least=0)
         self.tables.strings.replace(texts)
         if self.deadlines is not None:
-            self.deadlines.take_over(contents.arrays, contents.events, contents.positions)
+            events = self.plan.total_keys.added(contents.events)
+            self.deadlines.take_over(contents.arrays, events, contents.positions)
         if self.sessions is not None:
             self.sessions.take_over(contents.arrays, len(texts), count)
         self.memory.take_over(image)

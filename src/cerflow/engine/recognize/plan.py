@@ -24,6 +24,7 @@ from cerflow.engine.events.signatures import Evaluation, columns_of_test, column
 from cerflow.engine.recognize import planning
 from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
+from cerflow.engine.recognize.total_keys import TotalKeys
 from cerflow.engine.results.report import POSITION, Report
 from cerflow.engine.scan.program.compiler import ScanProgram, scan_program
 from cerflow.engine.scan.scan import BatchScan
@@ -36,6 +37,7 @@ from cerflow.language.select import Consumption, Select
 from cerflow.logic.analysis.checks import check_query
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.analysis.types import check_types
+from cerflow.logic.rewriting.keys import key_source
 
 
 class InputStreams:
@@ -121,10 +123,16 @@ class Plan:
         self.transducer = planning.compile_select(self.evaluated) if transducer is None else transducer
         #: Whether each session of a key is a partition of its own, as deadlines may outlast it.
         self.by_session = schema.forget is not None and has_ticks(self.transducer)
-        self.keys = (*select.partition, (SESSION,)) if self.by_session else select.partition
+        #: The query may be divided by keys that follow from its conditions; results do not show these.
+        self.keys = (*select.partition, (SESSION,)) if self.by_session else self.evaluated.partition
+        #: What events get besides their own columns, so that those without a key have one.
+        self.total_keys = TotalKeys(self.keys, inner)
         #: The schema of the events as they are read.
-        self.read = with_sessions(inner, deadlines_of(self.transducer)) if self.by_session else inner
-        self.columns = [*self.report.stored, *([SESSION] if self.by_session else [])]
+        self.read = with_sessions(inner, deadlines_of(self.transducer)) if self.by_session else self.total_keys.schema
+        # The keys of deadlines are those of events that are kept.
+        keyed = [key_source(name) for key in self.evaluated.partition for name in map(inner.column, key)]
+        stored = [*self.report.stored, *(keyed if has_ticks(self.transducer) else ())]
+        self.columns = [*dict.fromkeys(stored), *([SESSION] if self.by_session else [])]
         self.stored = pa.schema([self.read.columns.field(name) for name in self.columns])
         #: The tables that recognisers take fresh copies of.
         self.tables = self._make()
@@ -153,7 +161,8 @@ class Plan:
         windows = [tables.transducer.window, *(column.window for column in tables.columns)]
         timed = self.schema.forget is not None or any(isinstance(window, DurationWindow) for window in windows)
         roles = (self.schema.stream, self.position, self.schema.time if timed else None)
-        return columns_read(tables, self.select).union(name for name in roles if name is not None)
+        read = map(key_source, columns_read(tables, self.evaluated))
+        return frozenset(read).union(name for name in roles if name is not None)
 
     @property
     def needs(self) -> frozenset[str]:

@@ -27,7 +27,7 @@ _WORDS = (ValueKind.INTEGER, ValueKind.FLOAT, ValueKind.STRING, ValueKind.BOOLEA
 class SingleEvents:
     """Prepares single events for the query of a ``plan``; ``ready`` says whether that is possible.
 
-    They are in the ``row``, unless programs do not compute everything.
+    They are in the ``row``, unless they get more than its columns.
     """
 
     def __init__(self, plan: Plan, reader: EventReader, deadlines: Deadlines | None, row: EventRow) -> None:
@@ -37,11 +37,13 @@ class SingleEvents:
         program = self._scan.program
         self._by_columns = reader.by_columns
         self._computed, self._filled = program.computed, program.filled.columns
-        self._row = EventRow(plan.read, plan.reads, self._computed) if self._by_columns else row
+        self._keys, own = plan.total_keys, [*plan.reads, *plan.total_keys.names]
+        self._apart = self._by_columns or len(self._keys.names) > 0
+        self._row = EventRow(plan.read, own, self._computed) if self._apart else row
         filled = [tables.columns[k].expression for k in self._filled]
         self.ready = not (
             not plan.counts_all
-            or not {*plan.reads}.issubset(self._row.names)
+            or not {*own}.issubset(self._row.names)
             or (deadlines is not None and not deadlines.takes_one)
             or plan.schema.forget is not None
             or tables.asks
@@ -59,11 +61,13 @@ class SingleEvents:
 
         It is valid until the next call. Raises ValueError if it needs a batch.
         """
-        if not self._by_columns:
+        if not self._apart:
             return self._scan.read_one(self._row.exported, self._row.batch, position)
-        here: dict[str | None, Event | None] = {None: self._as_event(event, position)}
+        here: dict[str | None, Event | None] = {}
+        if self._by_columns:
+            here[None] = self._as_event(event, position)
         held = {computed_column(k): value_on(self._tables.tests[k], here) is True for k in self._computed}
-        self._row.write({**values, **held})
+        self._row.write({**values, **self._keys.of_one(values), **held})
         events = self._scan.read_one(self._row.exported, self._row.batch, position)
         if events is None:
             return None

@@ -184,7 +184,7 @@ def _with_columns(plan: Plan) -> Facts:
     tables, schema, program, results = plan.tables, plan.schema, plan.scan, plan.report.stored
     registers = tables.transducer.registers
     per = {k: f"distinct value of {name}" for name, numbers in plan.evaluation.by_string.items() for k in numbers}
-    recognition = columns_read(tables, plan.select) | {schema.type, schema.time}
+    recognition = columns_read(tables, plan.evaluated) | {schema.type, schema.time}
     tests = [
         {"test": d.show_condition(test, registers), "per": per.get(k, "event")}
         for k, test in enumerate(tables.tests)

@@ -26,6 +26,7 @@ from cerflow.language.sremo import Regular, Windowed
 from cerflow.logic.analysis import columns, multiplicity, scopes, types
 from cerflow.logic.conditions.connectives import clauses
 from cerflow.logic.rewriting.implied import with_windows_of_gaps
+from cerflow.logic.rewriting.keys import keys_added
 from cerflow.logic.rewriting.strategies import without_strategies
 from cerflow.look.explaining import evaluation
 from cerflow.look.explaining.text import Facts, Told, cut, in_lines, listed, section, short, table
@@ -83,6 +84,8 @@ def explain_query(
     kept = None if transducer is None else keys_kept(select, transducer, schema)
     values = None if transducer is None else kept_values(transducer, detecting=detects_only(select))
     window = _window(select, transducer)
+    # Without a schema it is not known what kind of values are compared.
+    implied = [] if schema is None or transducer is None else keys_added(select, evaluated)
     others = any(isinstance(n, f.AnyEvent | f.NotEvent) for n in walk(select.formula))
     told = {
         "query": Told(query, "Query", in_lines(query)),
@@ -95,7 +98,7 @@ def explain_query(
         "attributes": Told(sorted(columns.attributes_in(select))),
         "labels": _labels(select.formula, others),
         "filters": _filters(select.formula),
-        "select": _select(select, window, kept, None if values is None else values.meaning),
+        "select": _select(select, window, kept, None if values is None else values.meaning, implied),
         "keys_kept": Told(kept),
         "values_kept": Told(None if values is None else values.meaning),
         "window": Told(window),
@@ -206,7 +209,9 @@ def _window(select: Select, transducer: Transducer | None) -> Facts | None:
     return {"window": None if window is None else show(window), "enforced_by": enforced, "inner": inner}
 
 
-def _select(select: Select, window: Facts | None, keys_kept: str | None, values_kept: str | None) -> Told:
+def _select(
+    select: Select, window: Facts | None, keys_kept: str | None, values_kept: str | None, implied: list[str]
+) -> Told:
     kept = kept_labels(select)
     items = [item.label for item in select.projection.items if isinstance(item, LabelItem)]
     facts: Facts = {
@@ -217,6 +222,7 @@ def _select(select: Select, window: Facts | None, keys_kept: str | None, values_
         "labels_listed": items,
         "streams": list(select.streams),
         "partition": [list(key) for key in select.partition],
+        "implied_keys": implied,
         "consume": str(select.consume),
         "limit": limit_of(select),
     }
@@ -234,6 +240,8 @@ def _select(select: Select, window: Facts | None, keys_kept: str | None, values_
         rows.append(("windows inside", f"{listed(window['inner'])}, checked in registers"))
     if select.partition:
         rows.append(("partitions", "; ".join(" or else ".join(key) for key in select.partition)))
+    if implied:
+        rows.append(("divided by", f"{listed(implied)}: conditions make all events that a match depends on agree"))
     if keys_kept is not None:
         rows.append(("keys", keys_kept))
     if values_kept is not None:
