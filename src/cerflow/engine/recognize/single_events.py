@@ -24,6 +24,11 @@ from cerflow.logic.conditions.evaluate import value_on
 _WORDS = (ValueKind.INTEGER, ValueKind.FLOAT, ValueKind.STRING, ValueKind.BOOLEAN)
 
 
+def in_own_row(plan: Plan, reader: EventReader) -> bool:
+    """Whether the query of a plan reads more of an event than its columns."""
+    return reader.by_columns or len(plan.total_keys.names) > 0
+
+
 class SingleEvents:
     """Prepares single events for the query of a ``plan``; ``ready`` says whether that is possible.
 
@@ -38,7 +43,7 @@ class SingleEvents:
         self._by_columns = reader.by_columns
         self._computed, self._filled = program.computed, program.filled.columns
         self._keys, own = plan.total_keys, [*plan.reads, *plan.total_keys.names]
-        self._apart = self._by_columns or len(self._keys.names) > 0
+        self._apart = in_own_row(plan, reader)
         self._row = EventRow(plan.read, own, self._computed) if self._apart else row
         filled = [tables.columns[k].expression for k in self._filled]
         self.ready = not (
@@ -66,8 +71,10 @@ class SingleEvents:
         here: dict[str | None, Event | None] = {}
         if self._by_columns:
             here[None] = self._as_event(event, position)
-        held = {computed_column(k): value_on(self._tables.tests[k], here) is True for k in self._computed}
-        self._row.write({**values, **self._keys.of_one(values), **held})
+        own = self._keys.of_one(values)
+        for k in self._computed:
+            own[computed_column(k)] = value_on(self._tables.tests[k], here) is True
+        self._row.write(own)
         events = self._scan.read_one(self._row.exported, self._row.batch, position)
         if events is None:
             return None

@@ -10,7 +10,7 @@ from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.events.event_row import EventFields, EventRow
 from cerflow.engine.events.text_tests import TextTests
 from cerflow.engine.recognize.machine import Machine
-from cerflow.engine.recognize.single_events import SingleEvents
+from cerflow.engine.recognize.single_events import SingleEvents, in_own_row
 from cerflow.language.condition import Condition
 
 #: A query that gets a single event: its name, its machine, and what prepares the event.
@@ -23,7 +23,7 @@ class Takers:
     def __init__(self, machines: Mapping[str, Machine], schema: Schema) -> None:
         self._machines = machines
         self.fields = EventFields(schema)
-        reads = (machine.plan.reads for machine in machines.values() if not machine.reader.by_columns)
+        reads = (m.plan.reads for m in machines.values() if not in_own_row(m.plan, m.reader))
         #: The event, with the columns that programs read.
         self.row = EventRow(schema, frozenset().union(*reads))
         self._singles = {name: SingleEvents(m.plan, m.reader, m.deadlines, self.row) for name, m in machines.items()}

@@ -21,33 +21,34 @@ class TotalKeys:
     """Adds the columns of some ``keys`` that events of a schema do not have; ``schema`` has them."""
 
     def __init__(self, keys: Sequence[tuple[str, ...]], schema: Schema) -> None:
-        sources = (key_source(name) for key in keys for name in key if key_source(name) != name)
-        self._sources = tuple(dict.fromkeys(sources))
-        #: The names of the columns.
-        self.names = [name for source in self._sources for name in total_key(source)]
-        types = [_without_codes(schema.columns.field(source).type) for source in self._sources]
-        added = (pa.field(n, t) for n, t in zip(self.names, chain.from_iterable((t, pa.bool_()) for t in types)))
-        self.schema = replace(schema, columns=pa.schema([*schema.columns, *added])) if types else schema
+        sources = dict.fromkeys(key_source(name) for key in keys for name in key if key_source(name) != name)
+        types = [_without_codes(schema.columns.field(source).type) for source in sources]
         # Any value will do for events without one.
-        self._values = ["" if kind_of(t) is ValueKind.STRING else 0 for t in types]
-        self._scalars = [pa.scalar(bool(v) if pa.types.is_boolean(t) else v, t) for v, t in zip(self._values, types)]
+        fill = ["" if kind_of(t) is ValueKind.STRING else 0 for t in types]
+        scalars = [pa.scalar(bool(v) if pa.types.is_boolean(t) else v, t) for v, t in zip(fill, types)]
+        #: For each attribute the names of its two columns, and what stands for null.
+        self._columns = [(source, *total_key(source), *other) for source, *other in zip(sources, fill, scalars)]
+        #: The names of the columns.
+        self.names = [name for source in sources for name in total_key(source)]
+        added = chain.from_iterable((data_type, pa.bool_()) for data_type in types)
+        columns = pa.schema([*schema.columns, *map(pa.field, self.names, added)])
+        self.schema = replace(schema, columns=columns) if types else schema
 
     def added(self, rows: Rows) -> Rows:
         """The rows with the columns."""
-        for source, other in zip(self._sources, self._scalars):
+        for source, value, missing, _, other in self._columns:
             column = rows.column(source)
             if pa.types.is_dictionary(column.type):
                 column = column.cast(other.type)
-            value, missing = total_key(source)
             rows = rows.append_column(value, column.fill_null(other)).append_column(missing, column.is_null())
         return rows
 
     def of_one(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The columns of a single event with these plain values."""
-        found: dict[str, Any] = {}
-        for source, other in zip(self._sources, self._values):
-            own, (value, missing) = values[source], total_key(source)
-            found |= {value: other if own is None else own, missing: own is None}
+        """The plain ``values`` of a single event with those of the columns."""
+        found = dict(values)
+        for source, value, missing, other, _ in self._columns:
+            own = values[source]
+            found[value], found[missing] = (other, True) if own is None else (own, False)
         return found
 
 

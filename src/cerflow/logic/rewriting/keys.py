@@ -51,8 +51,8 @@ def key_source(column: str) -> str:
 def with_implied_keys(select: Select, schema: Schema) -> Select:
     """The query divided by the keys that follow from its equalities, without these; itself if that saves nothing.
 
-    It saves little without a negated part: runs with registers are looked up by their values anyway, and columns that
-    are compared serve joins as keys do.
+    Only queries with a negated part are divided. Others find runs by the values in their registers and join events by
+    columns that must be equal; keys would save some of them time, but cost others, such as NEXT without a window.
     """
     if not any(isinstance(node, f.Exclusion) for node in walk(select.formula)):
         return select
