@@ -215,7 +215,7 @@ class Trees:
         return found
 
     def _of_each(self, operator: int, one: int, other: int) -> list[int]:
-        """The conditions on each of some values that say how the best of them compares; none if ``one`` is not that."""
+        """The conditions on each of some values that say how the best of them, ``one``, compares."""
         best, better, *values = self._nodes[one]
         if best not in _COMPARED or self._reach[values[-1]] is None:
             return []
