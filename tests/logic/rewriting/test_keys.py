@@ -182,6 +182,19 @@ def test_equalities_are_left_out():
     assert '(B AS b FILTER b.k IS NOT NULL) FOR 1 MINUTE PARTITION BY "value of k", "missing k"' in after(text)
 
 
+def test_a_label_that_only_a_type_gives():
+    """No event need have it, and then nothing is asked of the other side."""
+    query = cerflow.parse(
+        "SELECT * WHERE (EVENT AS a FILTER a.k = B.k) NOT FOLLOWED BY (C AS c FILTER c.k = a.k) FOR 2 SECONDS"
+    )
+    assert [key.total for key in implied_keys(query.tree, SCHEMA)] == [True]
+    table = pa.table({"type": [*"AABBCAA"], "t": [0, 0, 0, 0, 1000, 3000, 9000], "k": [None, 1, None, 2, 1, 2, 3]})
+    expected = semantics(query, table, time="t")
+    assert [match["start"] for match in expected] == [0, 3, 4, 5]
+    for run in (one_batch, narrowed, one_by_one):
+        assert bag(run(query, table, time="t")) == bag(expected)
+
+
 def test_explain_and_columns():
     text = "SELECT b.w AS w WHERE ((A AS a ; B AS b) FILTER a.k = b.k) WITHOUT (C AS c FILTER c.k = a.k)"
     query = cerflow.parse(text)

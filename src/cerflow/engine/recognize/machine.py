@@ -128,9 +128,7 @@ class Machine:
         self._admitted += rows.num_rows
         if not rows.num_rows and self.deadlines is None:
             return None
-        if self.sessions is not None:
-            rows = self.sessions.added(rows, first)
-        rows = self.plan.total_keys.added(rows)
+        rows = self.plan.total_keys.added(rows if self.sessions is None else self.sessions.added(rows, first))
         own = exported if exported is not None and rows is whole else ExportedBatch(rows)
         scan = self.reader.choose_scan(own, rows.num_rows, self._occupied)
         # A small batch goes without knowing in which states runs may be, unless it must.
@@ -353,8 +351,7 @@ class Machine:
         image.counters[layout.N_VISITED] = check_number(header, "visited", least=0)
         self.tables.strings.replace(texts)
         if self.deadlines is not None:
-            events = self.plan.total_keys.added(contents.events)
-            self.deadlines.take_over(contents.arrays, events, contents.positions)
+            self.deadlines.take_over(contents.arrays, self.plan.total_keys.added(contents.events), contents.positions)
         if self.sessions is not None:
             self.sessions.take_over(contents.arrays, len(texts), count)
         self.memory.take_over(image)

@@ -60,12 +60,13 @@ def with_implied_keys(select: Select, schema: Schema) -> Select:
     keys = {key.attribute: key.total and key.attribute not in given for key in implied_keys(select, schema)}
     if not keys:
         return select
-    labels = resolve(select.formula).labels
+    scopes = resolve(select.formula)
 
     def change(index: int, current: Node) -> Node:
         if not isinstance(current, f.Filter):
             return current
-        parts = [_within_key(part, keys, labels[index]) for part in conjuncts(current.condition)]
+        own, outer = scopes.labels[index], scopes.outer[index]
+        parts = [_within_key(part, keys, own.assigned, own.bound.union(outer)) for part in conjuncts(current.condition)]
         kept = [part for part in parts if part is not None]
         return f.Filter(current.operand, conjunction(kept), span=current.span) if kept else current.operand
 
@@ -80,8 +81,11 @@ def keys_added(select: Select, divided: Select) -> list[str]:
     return list(dict.fromkeys(key_source(column) for key in added for column in key))
 
 
-def _within_key(part: c.Condition, keys: dict[str, bool], labels: Labels) -> c.Condition | None:
-    """What a part of a filter asks of events that agree on some ``keys``; None for nothing."""
+def _within_key(part: c.Condition, keys: dict[str, bool], own: Set[str], single: Set[str]) -> c.Condition | None:
+    """What a part of a filter asks of events that agree on some ``keys``; None for nothing.
+
+    The filtered formula assigns the labels ``own``, and exactly one event has each of those that are ``single``.
+    """
     equal = _equality(part)
     if equal is None or equal.attribute not in keys:
         return part
@@ -89,7 +93,7 @@ def _within_key(part: c.Condition, keys: dict[str, bool], labels: Labels) -> c.C
         return None
     # The value of one side is that of the other; it is asked only where both have events.
     for one, other in ((equal.x, equal.y), (equal.y, equal.x)):
-        if one in labels.assigned and (other in labels.bound or other not in labels.assigned):
+        if one in own and other in single:
             return c.IsNull(c.Attribute(one, equal.attribute), negated=True)
     return part
 
