@@ -75,11 +75,13 @@ class SharedArrays:
         """Make a tuple that is visible with some other arrays visible in its place, and return it."""
         name = _known(type(group))
         made: G = group._replace(**arrays)
-        if self._held.pop(name, None) is not group:
-            raise ValueError(f"kernels do not see these {name}")
-        for field, array in arrays.items():
-            self._show(name, field, array)
-        self._held[name] = made
+        if self._held.pop(name, None) is group:
+            for field, array in arrays.items():
+                self._show(name, field, array)
+            self._held[name] = made
+        else:
+            # This was interrupted before.
+            self.hold(made)
         return made
 
     def _show(self, name: str, field: str, array: Any) -> None:
