@@ -59,7 +59,8 @@ def valid_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None
 def with_ascending(schema: Schema, tree: Node, table: pa.Table) -> Schema:
     """The schema of the events of a table, which says which columns ascend that windows of a query measure."""
     measured = {schema.column(n.attribute) for n in walk(tree) if isinstance(n, AttributeWindow)}
-    found = frozenset(name for name in measured if _ascends(table.column(name)))
+    # A window on the time column becomes one of time.
+    found = frozenset(name for name in measured - {schema.time} if _ascends(table.column(name)))
     return replace(schema, ascending=found) if found else schema
 
 
