@@ -222,6 +222,13 @@ def _writing(load, name):
     """
 
     def run(letters, offsets, count, lengths, rows, keys):
+        if lengths >> layout.SHORT == 0:
+            for k in range(count):
+                start = load(offsets, k)
+                length = load(offsets, k + 1) - start
+                key = _short_key(v.load_word(letters + start, 0), length)
+                v.store_word(keys, k, key if 0 < length < layout.SHORT else np.int64(0))
+            return
         some = np.int64(0)
         for k in range(count):
             v.store_word(keys, k, np.int64(0))
@@ -237,11 +244,15 @@ def _writing(load, name):
             tail = v.load_word(letters + start + max(length - 8, 0), 0)
             # Where lengths are mixed, a branch would take longer than to compute both.
             short = np.int64(0) - np.int64(length < layout.SHORT)
-            key = (head << (64 - 8 * length & 63) | length) & short | _long_key(head, tail, length) & ~short
-            v.store_word(keys, row, key)
+            v.store_word(keys, row, _short_key(head, length) & short | _long_key(head, tail, length) & ~short)
 
     run.__qualname__ = name
     return part(run)
+
+
+@inlined
+def _short_key(head, length):
+    return head << (64 - 8 * length & 63) | length
 
 
 @inlined
