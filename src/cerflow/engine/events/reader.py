@@ -96,20 +96,19 @@ class EventReader:
 
     def _computed(self, rows: BatchRows) -> dict[int, Mask]:
         """Where tests hold that programs cannot compute, as far as that makes a difference."""
-        computed, evaluation = self.scan.program.computed, self.evaluation
+        computed, evaluation, asks = self.scan.program.computed, self.evaluation, self.tables.tests
         known: dict[int, Mask] = {}
-        of_type = {number for number, test in enumerate(self.tables.tests) if isinstance(test, TypeTest)}
 
         @cache
         def held(tests: frozenset[int]) -> Ints:
             """The rows for which some tests hold; each is asked of those that are left, types first."""
             left: Ints | None = None
-            for test in sorted(tests, key=lambda test: (test not in known, test not in of_type, test)):
+            for test in sorted(tests, key=lambda k: (k not in known, not isinstance(asks[k], TypeTest), k)):
                 if left is not None and test not in known:
-                    left = left[_truths(rows.at(left), self.tables.tests[test])]
+                    left = left[_truths(rows.at(left), asks[test])]
                     continue
                 if test not in known:
-                    known[test] = _truths(rows, self.tables.tests[test])
+                    known[test] = _truths(rows, asks[test])
                 left = np.flatnonzero(known[test]) if left is None else left[known[test][left]]
             return np.arange(rows.count) if left is None else left
 
@@ -123,7 +122,7 @@ class EventReader:
                 asked[held(tests)] = True
             some = np.flatnonzero(asked)
             if len(some):
-                asked[some] = _truths(rows.at(some), self.tables.tests[number])
+                asked[some] = _truths(rows.at(some), asks[number])
             known[number] = asked
         return {number: known[number] for number in computed}
 

@@ -125,25 +125,20 @@ def _single(singles, j, what):
 def _comparing(name, load, store, number):
     """Compares a column with single words, each a ``number``; the compiler makes vectors of these loops."""
 
+    @inlined
+    def single(singles, j):
+        return number(_single(singles, j, layout.ST_KEY)), number(_single(singles, j, layout.ST_GUARDS))
+
     def run(texts, t, data, count, left, out):
         singles, others = texts[t, layout.T_SINGLED], texts[t, layout.T_OTHERS]
         for k in range(count):
             store(left, k, others)
         # Four at a time, so that a column is read once for most queries.
         for j in range(0, texts[t, layout.T_SINGLES], 4):
-            word0, ways0 = number(_single(singles, j, layout.ST_KEY)), number(_single(singles, j, layout.ST_GUARDS))
-            word1, ways1 = (
-                number(_single(singles, j + 1, layout.ST_KEY)),
-                number(_single(singles, j + 1, layout.ST_GUARDS)),
-            )
-            word2, ways2 = (
-                number(_single(singles, j + 2, layout.ST_KEY)),
-                number(_single(singles, j + 2, layout.ST_GUARDS)),
-            )
-            word3, ways3 = (
-                number(_single(singles, j + 3, layout.ST_KEY)),
-                number(_single(singles, j + 3, layout.ST_GUARDS)),
-            )
+            word0, ways0 = single(singles, j)
+            word1, ways1 = single(singles, j + 1)
+            word2, ways2 = single(singles, j + 2)
+            word3, ways3 = single(singles, j + 3)
             for k in range(count):
                 word = number(load(data, k))
                 guards = number(load(left, k))
