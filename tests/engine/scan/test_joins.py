@@ -51,6 +51,7 @@ MORE_FILTERS = [
     "c.w - a.w > b.w",
     "a.k = c.k",
 ]
+WINDOWS = ["", " WITHIN 3 [t]", " WITHIN 30 [t]", " WITHIN 2 SECONDS", " WITHIN 2 EVENTS", " WITHIN 7 EVENTS"]
 KEYS = {
     "text": lambda n: pa.array([f"k{n}" if n else None], pa.string()),
     "long text": lambda n: pa.array([f"the key of number {n}" if n else ""], pa.large_string()),
@@ -68,7 +69,7 @@ def queries(draw):
     what = ["*", "*", "a, b", "a", "NONE", "NONE", "COUNT(*) AS many", "NEXT *", "LAST *", "MAX *", "NEXT b", "ANY *"]
     text = f"SELECT {draw(st.sampled_from(what))}"
     text += f" WHERE ({pattern})" + (f" FILTER {' AND '.join(filters)}" if filters else "")
-    text += clauses + draw(st.sampled_from(["", " WITHIN 3 [t]", " WITHIN 30 [t]", " WITHIN 2 SECONDS"]))
+    text += clauses + draw(st.sampled_from(WINDOWS))
     return cerflow.parse(text + draw(st.sampled_from(["", "", "", " LIMIT 2"])))
 
 
@@ -140,7 +141,9 @@ def long_stream(rows, keys, seed=7):
     return pa.table(columns)
 
 
-@pytest.mark.parametrize("clauses", [" PARTITION BY k", " PARTITION BY k WITHIN 1500 [t]"])
+@pytest.mark.parametrize(
+    "clauses", [" PARTITION BY k", " PARTITION BY k WITHIN 1500 [t]", " PARTITION BY k WITHIN 60 EVENTS"]
+)
 def test_no_event_comes_to_the_automaton_where_a_table_ends(rows_read, clauses, monkeypatch):
     table = long_stream(20_000, 50)
     query = cerflow.parse(
@@ -191,6 +194,19 @@ def test_where_a_stream_goes_on_only_the_borders_of_a_batch_come_to_the_automato
     assert by_event(found) == by_event(query.match(table, time="t").to_pylist())
 
 
+def test_windows_that_count_the_events_of_a_key_are_joined_only_in_a_whole_table(rows_read):
+    formula = "(A AS a ; B AS b ; A AS c) FILTER a.v < b.v AND c.v > 700"
+    query = cerflow.parse(f"SELECT * WHERE {formula} PARTITION BY k WITHIN 6 EVENTS")
+    table = long_stream(9_000, 40)
+    whole = query.match(table, time="t").to_pylist()
+    assert sum(rows_read) == 0
+    recognizer = query.recognizer(table.schema, time="t")
+    found = [match for begin in (0, 4_000, 8_000) for match in recognizer.push(table.slice(begin, 4_000))]
+    assert sum(rows_read) > 4_000
+    assert by_event(found) == by_event(whole)
+    assert len(whole) > 100
+
+
 def test_where_too_many_pairs_have_to_be_compared_the_automaton_reads_all_events(rows_read):
     table = long_stream(20_000, 2)
     query = cerflow.parse("SELECT * WHERE A ; B PARTITION BY k WITHIN 10000 [t]")
@@ -231,7 +247,6 @@ def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
         ("SELECT * WHERE (A : B) ; A PARTITION BY k", False),
         ("SELECT NEXT * WHERE A ; B ; A PARTITION BY k", False),
         ("SELECT * WHERE A ; B+ PARTITION BY k", False),
-        ("SELECT * WHERE A ; B PARTITION BY k WITHIN 5 EVENTS", False),
         ("SELECT * WHERE A ; B PARTITION BY k LIMIT 1", True),
         ("SELECT * WHERE A ; B PARTITION BY k LIMIT 2", False),
         ("SELECT A WHERE A ; B PARTITION BY k", False),
@@ -239,6 +254,7 @@ def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
         ("SELECT * WHERE (A ; B) WITHOUT C PARTITION BY k", True),
         ("SELECT * WHERE (A ; B) WITHOUT (B ; B) PARTITION BY k", True),
         ("SELECT * WHERE (A ; B) WITHOUT (A ; B ; A ; B) PARTITION BY k", False),
+        ("SELECT * WHERE A ; B PARTITION BY k WITHIN 5 EVENTS", True),
         ("SELECT * WHERE A ; B PARTITION BY k CONSUME BY ANY", False),
     ],
 )

@@ -53,8 +53,9 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     links = () if (related := contiguity or by_key or join) is None else related.links
     # The programs that run on many rows at once.
     spans = [row[2:] for row in program.tests.values() if row[layout.K_KIND] == layout.RUN]
-    spans += [link[layout.L_READ : layout.L_STOP + 1] for link in links if link[layout.L_OPERATOR] == PROGRAM]
-    depth = max((_depth(program.code[start:stop]) for start, stop in spans), default=min(len(links), 1))
+    asked = [*links, *(() if join is None else join.links)]
+    spans += [link[layout.L_READ : layout.L_STOP + 1] for link in asked if link[layout.L_OPERATOR] == PROGRAM]
+    depth = max((_depth(program.code[start:stop]) for start, stop in spans), default=min(len(asked), 1))
     asks = by_key is not None or join is not None or (contiguity is not None and contiguity.related)
     block = layout.STRETCH if depth or asks else 0
     return no_arrays()._replace(

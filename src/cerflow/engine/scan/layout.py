@@ -75,8 +75,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     RESTS,  # where to go on (one more row than there are: it has not rested)
     PAUSE,  # the rows for which to rest next time
     OPENINGS,  # rows that matches wait in
-) = range(45)
-CONTROLS = 45
+    WITHIN,  # how many events of a key a match that is joined may span (0: `reach` bounds it)
+) = range(46)
+CONTROLS = 46
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -282,6 +283,7 @@ class ScanArrays(NamedTuple):
     join_keys: IntRows  # (0 or 2, 7): as rows of outputs, a value of an event, and the equal one of the next event
     looked_up: Ints  # by event in `opened`, if there are `join_keys`: the hash that it looks up, below it what is there
     join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
+    ordinals: Ints  # by row, for WITHIN: the number of its key, below it how many events of it are before; -1: no key
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     guards: Bytes  # by row: the guards that may hold for it
     led: Ints  # by the guards that may hold, where these lead (`DECIDED`); or UNKNOWN

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import SmallRows
-from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, join_events
+from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, join_events, number_events
 from cerflow.engine.layout import EVERYTHING
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, consecutive_events, events_in_turn
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
-from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.flow import ByKey, Flow
 from cerflow.engine.scan.program.joins import Joinable
 from cerflow.engine.scan.room import ENTRIES, ScanRoom
 
@@ -167,6 +167,18 @@ def _room_for_keys(room: ScanRoom, count: int, *, keyed: bool) -> None:
         room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
 
 
+def _number_events(room: ScanRoom, by_key: ByKey, exported: ExportedBatch, batch: pa.RecordBatch) -> bool:
+    """Number the events of each key in a batch, which begins the stream; False for too many keys."""
+    count = int(batch.num_rows)
+    room.use(before=(count,), ordinals=(count,))
+    number = partial(number_events, room.shared.address, exported.address, count, by_key.key)
+    if room.unfound or not room.with_keys(number, by_key.key, by_key.texts, batch):
+        return False
+    slots = 1 << (len(room.arrays.groups) - 1).bit_length()
+    room.use(flows=(slots, len(room.arrays.cells)), entered=(2 * ((slots >> 6) + 1),))
+    return True
+
+
 class JoinedEvents(NamedTuple):
     """The ``matches`` of a batch (None: there is none), but those in the rows before ``begin`` and from ``end`` on."""
 
@@ -183,9 +195,14 @@ class Joining(Narrowing):
         self._join = join
 
     @property
+    def counts(self) -> bool:
+        """Whether it counts events by key, and only joins those of a stream that is a single batch."""
+        return self._join.numbers is not None
+
+    @property
     def narrows(self) -> bool:
         """Whether other passes may leave few enough events to join; the automaton shares what longer matches have."""
-        return len(self._join.links) > 0 and len(self._join.guards) == 2
+        return len(self._join.links) > 0 and len(self._join.guards) == 2 and not self._join.within
 
     def join(
         self,
@@ -207,11 +224,19 @@ class Joining(Narrowing):
         if count < limits.JOINED_ROWS or not self.pays(count):
             return None
         room.room_for_rows(count, "guards")
-        _room_for_keys(room, count, keyed=join.keyed)
+        if join.numbers is None:
+            _room_for_keys(room, count, keyed=join.keyed)
+        elif occupied & join.waiting or not ending or not _number_events(room, join.numbers, exported, batch):
+            return None
         control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
         most, related = _LOOKED_AT, len(join.links) > 0
-        if related:
+        if related and not join.within:
             most = _LOOKED_AT_LEFT if again else _LOOKED_AT_BEFORE
+        control[layout.WITHIN] = join.within
+        # Those of other passes stand for other steps.
+        links = room.arrays.links
+        if join.numbers is not None:
+            room.hold(links=layout.int_rows(join.links, layout.LINK_WORDS))
         asked = occupied & join.waiting != 0, ending, join.choice, most
         while (told := join_events(room.shared.address, exported.address, count, *asked))[0] != layout.SCANNED:
             if told[0] != layout.NO_EVENTS:
@@ -228,6 +253,9 @@ class Joining(Narrowing):
             else:
                 room.use(partials=(max(ENTRIES, 4 * len(room.arrays.partials)), 2))
         _, begin, end, behind, before = map(int, told)
+        control[layout.WITHIN] = 0
+        if join.numbers is not None:
+            room.hold(links=links)
         if end < 0:
             if again or not self.narrows:
                 self.learn(count, count, count)

@@ -34,7 +34,7 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 _CHANGED = (
     *("control", "columns", "texts", "stack", "chosen", "at", "measures", "candidates", "groups", "members", "slots"),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
-    *("wide", "edges", "limits", "values", "partners", "opened", "looked_up", "partials"),
+    *("wide", "edges", "limits", "values", "partners", "opened", "looked_up", "partials", "ordinals"),
 )
 
 
@@ -97,7 +97,8 @@ class BatchScan:
         #: This many rows make a batch at most; where little is written of them, more of them tell more.
         ruled_out = self._through is not None or isinstance(program.absence, Absence)
         self.rows_at_once = limits.FLOW_ROWS if ruled_out else limits.BATCH_ROWS
-        if contiguity is not None or self.room.control[layout.OPENED] != 0:
+        counts = self._joining is not None and self._joining.counts
+        if counts or contiguity is not None or self.room.control[layout.OPENED] != 0:
             self.rows_at_once = limits.COLUMN_ROWS
         #: The list of signatures whose effects are known.
         self._effects_of = tables.relevant

@@ -252,7 +252,8 @@ def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[s
         if flow.leads.valued:
             lines.append("those whose values no earlier or later event goes with")
         if not isinstance(program.join, str):
-            lines.append("nearly all where few combinations are possible: the events of a match are joined")
+            where = "where few combinations are possible" + (", in a whole table" if program.join.within else "")
+            lines.append(f"nearly all {where}: the events of a match are joined")
     if tables.ticking and not (isinstance(flow, Flow) and flow.waits):
         told = program.absence
         single = "matches are single events that nothing follows, found on whole columns"

@@ -18,6 +18,7 @@ from cerflow.engine.kernels.scan.keys import (
     tied_words,
 )
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
+from cerflow.engine.kernels.scan.neighbours import number_keys
 from cerflow.engine.kernels.scan.scan import formed, mark_all, output_words, value_of
 from cerflow.engine.kernels.scan.texts import equal_texts
 from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
@@ -65,7 +66,7 @@ def join_events(address, batch, count, carried, ends, choice, most):
         reason = mark_all(s, some, address)
         if reason != layout.SCANNED:
             return reason, zero, zero, zero, zero
-        if steps > 2 and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
+        if steps > 2 and control[layout.WITHIN] == 0 and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
             return reason, zero, np.int64(NOT_FOUND), zero, zero
     for k in range(8):
         v.store_word(guards + count, k, zero)
@@ -92,7 +93,9 @@ def join_events(address, batch, count, carried, ends, choice, most):
         if control[layout.OPENINGS] > s.opened.shape[0]:
             return layout.NO_EVENTS, begin, end, first, stop
         relevant = v.rows_with(guards, count, np.int64(255))
-        control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * (np.float64(relevant) / count))
+        control[layout.SLOTS] = s.flows.shape[0]
+        if control[layout.WITHIN] == 0:
+            control[layout.SLOTS] = slots_for(s, rows_in_window(s, count) * (np.float64(relevant) / count))
         begin = zero
         end, looked = _pass(s, count, guards, opening, first, stop, choice, most, address)
         for step in range(steps - 3, -1, -1):
@@ -100,6 +103,28 @@ def join_events(address, batch, count, carried, ends, choice, most):
                 middle, (end, more) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
                 begin, looked = middle, looked + more
     return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
+
+
+@kernel
+def number_events(address, batch, count, key):
+    """Write the `ordinals` of a batch of ``count`` rows by ``key`` (as in `scan.keys`), for `join_events`.
+
+    Returns what stopped it, as ``scan`` does; it begins with 0 in `ROW`, and has to begin there again.
+    """
+    s = v.scan_at(address)
+    v.locate(s.columns, s.texts, batch)
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_ROW], s.groups[g, layout.G_ROWS] = -1, 0
+    for begin in range(0, count, layout.STRETCH):
+        size = min(count - begin, layout.STRETCH)
+        if not number_keys(s, begin, size, key, np.int64(0), 0):
+            return layout.NO_ROOM
+        for k in range(size):
+            row, g = begin + k, s.numbers[k]
+            before = np.int64(s.before[row])
+            first = g << 32 if g > 0 else np.int64(-1)
+            s.ordinals[row] = s.ordinals[before] + 1 if g > 0 and before >= 0 else first
+    return layout.SCANNED
 
 
 @part
@@ -401,6 +426,8 @@ def _find_partners(s, count, step, later):
 def _has_key_of(s, row, other, address):
     """Whether two rows have the same key of the partition, none of which is null; equal hashes do not show that."""
     words_at = tied_words(s)
+    if s.control[layout.WITHIN] > 0:
+        return True
     if words_at != 0:
         return v.load_word(words_at, row) == v.load_word(words_at, other)
     same = True

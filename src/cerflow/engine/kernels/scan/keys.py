@@ -145,7 +145,15 @@ def _hash_of_key(s, row, words_at, address):
 
 @part
 def _hash_codes(s, count, out):
-    """Write these hashes of ``count`` `chosen` rows, if they are of codes of one dictionary; returns whether."""
+    """Write these hashes of ``count`` `chosen` rows, if they are of codes of one dictionary; returns whether.
+
+    Where keys have numbers, each becomes a hash of its own.
+    """
+    shift, ordinals = shift_of_slots(s), v.start_of(s.ordinals)
+    for n in range(count if s.control[layout.WITHIN] > 0 else 0):
+        v.store_word(out, n, v.load_word(ordinals, s.chosen[n]) >> 32 << shift)
+    if s.control[layout.WITHIN] > 0:
+        return True
     if s.keyed.shape[0] != 1 or s.keyed[0, layout.O_FORM] != layout.AS_TEXT:
         return False
     words = s.texts[s.keyed[0, layout.O_COLUMN]]
@@ -278,7 +286,7 @@ def list_rows(s, begin, end, guards, width, valued, known, address):
         words_at, some = tied_words(s), list_marked(s, begin, end, guards)
         _fetch_words(s, some, words_at)
         _fetch_words(s, some, times)
-        for k in range(s.keyed.shape[0]):
+        for k in range(s.keyed.shape[0] if s.control[layout.WITHIN] == 0 else 0):
             if s.keyed[k, layout.O_FORM] == layout.AS_TEXT:
                 texts.fetch_letters(s, s.keyed[k, layout.O_COLUMN], some)
         hashed = _hash_codes(s, some, hashes)

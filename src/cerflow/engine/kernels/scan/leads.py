@@ -243,10 +243,12 @@ def _widen(s, of, to, steps, begin, end, row, fresh, address):
 
 @inlined
 def window_words(s):
-    """Where the words are that the window in `reach` measures, if these are 64-bit integers as they are; or else 0.
+    """Where the words are that the window measures, if these are 64-bit integers as they are; or else 0.
 
-    ``s`` are the arrays of the scan.
+    It is that in `reach`, or `WITHIN`. ``s`` are the arrays of the scan.
     """
+    if s.control[layout.WITHIN] > 0:
+        return v.start_of(s.ordinals)
     measured, bound = s.reach[MEASURE], s.reach[BOUND]
     same = bound[layout.O_COLUMN] == measured[layout.O_COLUMN] and bound[layout.O_FORM] == layout.AS_BOUND
     return output_words(s, measured) if same else np.int64(0)
@@ -267,7 +269,7 @@ def window_bound(s, row, times):
 @inlined
 def bound_of(s, row, measure, times):
     """The same for a ``row`` of which the ``measure`` is known; see `window_measure` for ``s`` and ``times``."""
-    size = s.reach[BOUND, layout.O_SIZE]
+    size = s.control[layout.WITHIN] if s.control[layout.WITHIN] > 0 else s.reach[BOUND, layout.O_SIZE]
     return max(measure, NO_BOUND + size) - size if times != 0 else window_value(s, BOUND, row)
 
 

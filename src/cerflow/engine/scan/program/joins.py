@@ -13,10 +13,11 @@ from cerflow.engine import layout as engine_layout
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.program.contiguous import key_column, labels_of_steps, undecided
 from cerflow.engine.scan.program.emitting import ScannedColumns
-from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.flow import ByKey, Flow
 from cerflow.engine.scan.program.guards import Guards, are_told
 from cerflow.engine.scan.program.links import Links, levels_of
 from cerflow.engine.tables.transducer_tables import TransducerTables
+from cerflow.language.formula import CountWindow
 
 #: Events of a match, at most.
 _EVENTS = 4
@@ -29,7 +30,8 @@ class Joinable:
     An event between that of a step and the next one must have none of the guards that ``kills`` has for the step.
     ``handed`` are rows of `ScanArrays.join_keys`.
     ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
-    ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`).
+    ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`). If a
+    match spans so many events of its key at most as ``within`` says (else 0), ``numbers`` tells keys apart.
     """
 
     guards: Sequence[int]
@@ -40,6 +42,8 @@ class Joinable:
     waiting: int
     choice: int
     keyed: bool
+    within: int
+    numbers: ByKey | None
 
 
 def join_of(
@@ -63,7 +67,10 @@ def join_of(
         return "a strategy that compares labels, or keeps several matches"
     if isinstance(flow, str):
         return flow
-    if flow.by_key is not None or flow.first:
+    window, within = tables.transducer.window, 0
+    if flow.by_key is not None and flow.by_key.counted == layout.HOW_MANY and isinstance(window, CountWindow):
+        within = min(window.events, 1 << 32)
+    if (flow.by_key is not None and not within) or flow.first:
         return "other events between those of a match count"
     if key_column([row for row in outputs if row[layout.O_TO] == layout.TO_KEYS]) is None:
         return "a key in one of several columns"
@@ -78,7 +85,7 @@ def join_of(
     if kills is None:
         return "every event between those of a match counts"
     apart = any(column.window is not None for column in tables.columns) or len(tables.arrays.local) > 0
-    if apart or flow.window != tables.transducer.window:
+    if apart or (not within and flow.window != window):
         return "a window that is not one of all matches"
     if tables.detecting:
         # One match shows that there are some.
@@ -105,7 +112,8 @@ def join_of(
     waiting = sum(1 << state for state in levels.keys() - initial)
     # Without keys an event may end the waiting of all runs.
     handed = [] if flow.keyed or any(kills) else made_of.handed()
-    return Joinable(guards, kills, handed, links, labels, waiting, choice, len(flow.keyed) > 0 or len(handed) > 0)
+    keyed = len(flow.keyed) > 0 or len(handed) > 0
+    return Joinable(guards, kills, handed, links, labels, waiting, choice, keyed, within, flow.by_key)
 
 
 def _kills(tables: TransducerTables, levels: Mapping[int, int], relevant: Guards | None) -> list[int] | None:
