@@ -75,6 +75,33 @@ def test_one_task_sees_what_is_detected_together(spark, monkeypatch, query):
     assert "one ordered task" in explain(query, spark.createDataFrame(shop(60)), time="t")
 
 
+#: Conditions make all events of a match agree on the user; a match of one event may have none.
+AGREEING = {
+    "cart AS c NOT FOLLOWED BY (checkout AS o FILTER o.user = c.user) FOR 5 SECONDS": "a clock shows deadlines",
+    "(view AS v ; cart AS c) FILTER v.user = c.user AND c.v > v.v": "agree on user",
+    "((view AS v ; cart AS c) FILTER v.user = c.user) WITHOUT (checkout AS o FILTER o.user = v.user)": "agree on user",
+    "(view AS v ; cart AS c ; checkout AS o) FILTER v.user = c.user AND c.user = o.user AND v.v < 5": "agree on user",
+}
+
+
+@pytest.mark.parametrize("formula", AGREEING)
+def test_keys_that_follow_from_conditions_divide_a_batch(spark, monkeypatch, formula):
+    monkeypatch.setattr(limits, "SPARK_SMALL_BYTES", 0)
+    table = shop(80)
+    table = table.append_column("v", pa.array(range(80)))
+    frame, query = spark.createDataFrame(table).repartition(3), f"SELECT * WHERE ({formula})"
+    told = explain(query, frame, time="t")
+    assert "in parallel by key" in told
+    assert AGREEING[formula] in " ".join(told.split())
+    expected = cerflow.parse(query).match(table, time="t", positions=False).to_arrow()
+    assert bag(match(query, frame, time="t").toArrow()) == bag(expected)
+    assert expected.num_rows
+    assert any(len({event["user"] for event in row}) == 1 for row in expected["events"].to_pylist())
+    schema = Schema(table.schema, "type", "t")
+    assert "by key (user, in batches)" in cerflow.parse(query).explain("text", schema)
+    assert_same(spark, query, table, positions=True, time="t")
+
+
 def test_until(spark):
     table = shop(300)
     until = table["t"][-1].as_py() + 4_000

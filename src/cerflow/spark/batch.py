@@ -23,7 +23,7 @@ from cerflow.logic.conditions.connectives import TRUE
 from cerflow.look.explaining.text import relevant_lines, section, table
 from cerflow.spark.failures import own_errors_raised
 from cerflow.spark.frames.events import CORRUPT, MALFORMED, EventColumns, pushdown, record_as_json
-from cerflow.spark.frames.plan import JobPlan, PlanArguments, make_plan, showing_arguments
+from cerflow.spark.frames.plan import JobPlan, PlanArguments, for_batches, make_plan, showing_arguments
 from cerflow.spark.frames.schemas import arrow_schema, column_of, in_backticks, refuse_untransferable
 from cerflow.spark.placing.ordering import recognized, selected
 from cerflow.spark.placing.placement import Placement, PlacementKind, place
@@ -180,7 +180,7 @@ def _prepared(
     _check_frame(df)
     skip = on_bad_record == "skip"
     df = _without_corrupt(df, skip=skip)
-    return selected(df, plan_of(query, df, on_bad_record, **arguments), skip=skip)
+    return selected(df, for_batches(plan_of(query, df, on_bad_record, **arguments)), skip=skip)
 
 
 def _without_corrupt(df: DataFrame, *, skip: bool) -> DataFrame:

@@ -48,6 +48,11 @@ def key_source(column: str) -> str:
     return column.removeprefix(_VALUE).removeprefix(_MISSING)
 
 
+def partitioned_by(select: Select, keys: Sequence[ImpliedKey]) -> Select:
+    """The query with these keys beside its own; its conditions stay, so events of several keys may be read together."""
+    return replace(select, partition=(*select.partition, *((key.attribute,) for key in keys)), key_spans=())
+
+
 def with_implied_keys(select: Select, schema: Schema) -> Select:
     """The query divided by the keys that follow from its equalities, without these; itself if that saves nothing.
 

@@ -23,6 +23,7 @@ from cerflow.language.condition import Not
 from cerflow.language.printer import show
 from cerflow.language.select import Select
 from cerflow.logic.conditions.connectives import TRUE, conjuncts
+from cerflow.logic.rewriting.keys import ImpliedKey, implied_keys, partitioned_by
 from cerflow.look.explaining.text import UNBROKEN, Facts, Told, cut, in_lines, listed, pairs, relevant_lines, table
 from cerflow.look.pictures.diagram import KEPT
 
@@ -270,12 +271,19 @@ def _threads(select: Select, transducer: Transducer, schema: Schema | None) -> T
 
 
 def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> Told:
-    together = needed.keys_together(select, schema)
-    by_key, reason = together is None, together or "each key has its own matches"
-    division = divided(select, transducer, schema)
+    division, implied, keyed = divided(select, transducer, schema), list[ImpliedKey](), select
+    if schema is not None and not (
+        needed.separable_by_key(select, schema) or needed.separable_by_clock(select, schema)
+    ):
+        # As `cerflow.spark` does for a batch.
+        implied = implied_keys(select, schema)
+        keyed = partitioned_by(select, implied)
+    by_key = needed.separable_by_key(keyed, schema) and not (implied and division.window is not None)
+    reason = "each key has its own matches" if by_key else needed.keys_together(select, schema)
+    by_what = f" ({listed([key.attribute for key in implied])}, in batches)" if implied else ""
     # Spark cuts slices only of a large input that has times or consists of files; `cerflow.spark.explain` tells.
     slices = None if division.window is None else division.reason
-    by_clock = not by_key and needed.separable_by_clock(select, schema)
+    by_clock = not by_key and needed.separable_by_clock(keyed, schema)
     columns = None if schema is None else list(needed.columns_needed(select, schema))
     positions = None if schema is None else needed.needs_positions(select, schema)
     facts = {
@@ -283,16 +291,19 @@ def _spark(select: Select, transducer: Transducer, schema: Schema | None) -> Tol
         "reason": reason,
         "slices": slices,
         "by_clock": by_clock,
+        "implied_keys": [key.attribute for key in implied] if by_key or by_clock else [],
         "columns": columns,
         "positions_read": positions,
     }
-    otherwise = f"{'in parallel by key' if by_key else 'in one ordered task'}: {reason}"
-    large = None
+    rows = []
     if slices is not None:
-        large = f"in slices of the stream where its order allows it: {slices} (see cerflow.spark.explain)"
-    elif by_clock:
-        large = "in parallel by key: a clock shows deadlines, and the times of all events say when they are known"
-    rows = [("evaluated", otherwise)] if large is None else [("large input", large), ("else", otherwise)]
+        where = f"in slices of the stream where its order allows it: {slices} (see cerflow.spark.explain)"
+        rows.append(("large input", where))
+    if by_clock:
+        shown = "a clock shows deadlines, and the times of all events say when they are known"
+        rows.append(("or" if rows else "large input", f"in parallel by key{by_what}: {shown}"))
+    otherwise = f"{f'in parallel by key{by_what}' if by_key else 'in one ordered task'}: {reason}"
+    rows.append(("else" if rows else "evaluated", otherwise))
     if columns is not None:
         rows.append(("columns sent", listed(columns)))
     if positions:

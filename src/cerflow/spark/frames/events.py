@@ -133,8 +133,13 @@ class EventColumns:
         return column.cast(T.LongType()) if ValueKind.INTEGER in kinds else column
 
     def has_keys(self, plan: JobPlan) -> Column:
-        """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so."""
-        known = reduce(Column.__and__, [key.isNotNull() for key in self.keys(plan)])
+        """Whether an event belongs to a substream; true of events that cannot be used, which are not lost so.
+
+        Without a value of a key that follows from conditions it may be a match of its own.
+        """
+        total = {key.attribute for key in plan.implied if key.total}
+        needed = [key for names, key in zip(plan.keys, self.keys(plan)) if total.isdisjoint(names)]
+        known = reduce(Column.__and__, [key.isNotNull() for key in needed], F.lit(True))
         return known | ~self.valid()
 
     def leading(self) -> Column:

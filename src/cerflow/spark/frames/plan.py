@@ -29,6 +29,7 @@ from cerflow.language.formula import DurationWindow
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.logic.conditions.connectives import FALSE, TRUE
 from cerflow.logic.conditions.propositions import simplified, substituted
+from cerflow.logic.rewriting.keys import ImpliedKey, implied_keys, partitioned_by
 from cerflow.spark.frames.tasks import Recognition, pack
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -44,7 +45,8 @@ class Demands:
     ``needed`` are the columns that it reads or reports; ``keys`` the partition keys, each a tuple of columns whose
     first value that is not null counts. ``by_key`` says that substreams may be evaluated apart from each other,
     otherwise one task sees the whole stream. ``by_clock`` says that they may be if a clock shows deadlines, and
-    ``positions`` that positions are reported or read. ``division`` says whether and how the stream may be cut into
+    ``positions`` that positions are reported or read. ``implied`` are keys that follow from conditions, which the query
+    asks itself. ``division`` says whether and how the stream may be cut into
     slices, ``relevance`` which events have to be sent.
     """
 
@@ -55,6 +57,7 @@ class Demands:
     division: Division
     relevance: Relevance
     by_clock: bool = False
+    implied: tuple[ImpliedKey, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,21 +154,37 @@ def showing_arguments(function: _F, without: Sequence[str] = ()) -> _F:
     return function
 
 
-def demands_of_query(query: Query, schema: Schema, *, positions: bool) -> Demands:
-    """The demands of a query; ``positions`` says whether it reports positions."""
+def for_batches(plan: JobPlan) -> JobPlan:
+    """The plan of a batch: keys that follow from conditions divide what nothing else does.
+
+    A stream keeps its keys, as its state is divided by them.
+    """
+    if plan.by_key or plan.by_clock or isinstance(plan.query, Program):
+        return plan
+    keys = tuple(implied_keys(plan.query.tree, plan.schema))
+    demands = demands_of_query(plan.query, plan.schema, positions=plan.positions, implied=keys)
+    # Slices of time are tried before keys with a clock, but not always before other keys.
+    divides = demands.by_clock or (demands.by_key and plan.division.window is None)
+    return replace(plan, **vars(demands)) if keys and divides else plan
+
+
+def demands_of_query(query: Query, schema: Schema, *, positions: bool, implied: tuple[ImpliedKey, ...] = ()) -> Demands:
+    """The demands of a query; ``positions`` says whether it reports positions, ``implied`` are further keys."""
     select = query.tree
-    by_key = needs.separable_by_key(select, schema)
+    keyed = partitioned_by(select, implied)
+    by_key = needs.separable_by_key(keyed, schema)
     positions = positions or needs.needs_positions(select, schema)
     transducer = query.plan(schema).transducer
     return Demands(
         needed=needs.columns_needed(select, schema),
-        keys=tuple(tuple(map(schema.column, key)) for key in select.partition),
+        keys=tuple(tuple(map(schema.column, key)) for key in keyed.partition),
         by_key=by_key,
+        implied=implied,
         positions=positions,
         division=divided(select, transducer, schema),
         # By key, events are numbered before irrelevant ones are dropped.
         relevance=relevant_events(select, transducer, schema, counted=positions and not by_key),
-        by_clock=not by_key and not positions and schema.forget is None and needs.separable_by_clock(select, schema),
+        by_clock=not by_key and not positions and schema.forget is None and needs.separable_by_clock(keyed, schema),
     )
 
 

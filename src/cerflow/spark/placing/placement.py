@@ -72,7 +72,12 @@ def place(given: survey.Selected) -> Placement:
         return slices
     plan, why = given.plan, slices
     if plan.by_key:
-        return Placement(PlacementKind.BY_KEY, f"each key has its own matches (no slices of time: {why})")
+        own = "each key has its own matches"
+        if plan.implied:
+            own += (
+                f": conditions make all events of a match agree on {', '.join(key.attribute for key in plan.implied)}"
+            )
+        return Placement(PlacementKind.BY_KEY, f"{own} (no slices of time: {why})")
     if plan.by_clock and exact(plan.schema) and not given.guess.is_small:
         how = given.end()
         if how is not None:

@@ -18,7 +18,6 @@ from cerflow.engine.kernels.scan.keys import (
     tied_words,
 )
 from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
-from cerflow.engine.kernels.scan.neighbours import number_keys
 from cerflow.engine.kernels.scan.scan import formed, mark_all, output_words, value_of
 from cerflow.engine.kernels.scan.texts import equal_texts
 from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
@@ -103,28 +102,6 @@ def join_events(address, batch, count, carried, ends, choice, most):
                 middle, (end, more) = end, _extend(s, begin, end, step, stop, most * relevant - looked, address)
                 begin, looked = middle, looked + more
     return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
-
-
-@kernel
-def number_events(address, batch, count, key):
-    """Write the `ordinals` of a batch of ``count`` rows by ``key`` (as in `scan.keys`), for `join_events`.
-
-    Returns what stopped it, as ``scan`` does; it begins with 0 in `ROW`, and has to begin there again.
-    """
-    s = v.scan_at(address)
-    v.locate(s.columns, s.texts, batch)
-    for g in range(s.groups.shape[0]):
-        s.groups[g, layout.G_ROW], s.groups[g, layout.G_ROWS] = -1, 0
-    for begin in range(0, count, layout.STRETCH):
-        size = min(count - begin, layout.STRETCH)
-        if not number_keys(s, begin, size, key, np.int64(0), 0):
-            return layout.NO_ROOM
-        for k in range(size):
-            row, g = begin + k, s.numbers[k]
-            before = np.int64(s.before[row])
-            first = g << 32 if g > 0 else np.int64(-1)
-            s.ordinals[row] = s.ordinals[before] + 1 if g > 0 and before >= 0 else first
-    return layout.SCANNED
 
 
 @part

@@ -232,6 +232,28 @@ def number_keys(s, begin, count, key, chosen, first):
     return True
 
 
+@kernel
+def number_events(address, batch, count, key):
+    """Write the `ordinals` of a batch of ``count`` rows by ``key`` (as in `scan.keys`), for `join_events`.
+
+    Returns what stopped it, as ``scan`` does; it begins with 0 in `ROW`, and has to begin there again.
+    """
+    s = v.scan_at(address)
+    v.locate(s.columns, s.texts, batch)
+    for g in range(s.groups.shape[0]):
+        s.groups[g, layout.G_ROW], s.groups[g, layout.G_ROWS] = -1, 0
+    for begin in range(0, count, layout.STRETCH):
+        size = min(count - begin, layout.STRETCH)
+        if not number_keys(s, begin, size, key, np.int64(0), 0):
+            return layout.NO_ROOM
+        for k in range(size):
+            row, g = begin + k, s.numbers[k]
+            before = np.int64(s.before[row])
+            first = g << 32 if g > 0 else np.int64(-1)
+            s.ordinals[row] = s.ordinals[before] + 1 if g > 0 and before >= 0 else first
+    return layout.SCANNED
+
+
 @part
 def relate(s, n, begin, count):
     """Clear the steps of ``count`` rows from row ``begin`` on for which condition ``n`` fails.
