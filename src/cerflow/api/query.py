@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from cerflow.api.checked_query import CheckedQuery, Language, Reading
 from cerflow.api.stream_inputs import EventRoles, schema_of
+from cerflow.base.arrow_columns import with_plain_columns, without_views
 from cerflow.base.errors import ArgumentError, Located, at_least_one, one_of
 from cerflow.base.event_tables import supposed, to_table, unknown_types
 from cerflow.base.schema import Schema
@@ -200,14 +201,14 @@ class Query(CheckedQuery):
 
         one_of(runner, "runner", "engine", "semantics")
         threads = at_least_one(threads, "threads")
-        table = to_table(events, needed=columns_named(self._tree, type, time, stream, sequence))
+        table = to_table(events, needed=columns_named(self._tree, type, time, stream, sequence), views=True)
         roles: EventRoles = {"type": type, "time": time, "time_unit": time_unit, "stream": stream}
         if unknown_types(table):
             # The query cannot be compared with what is not known.
             columns = supposed(table.schema, {"type": type, "time": time, "stream": stream}, attributes_in(self._tree))
             schema = schema_of(columns, **roles)
             return Matches((), Report(self._tree, schema, positions=positions, position=None), limit_of(self._tree))
-        schema = schema_of(table.schema, **(roles | {"forget": forget, "constant_type": constant_type}))
+        schema = schema_of(without_views(table.schema), **(roles | {"forget": forget, "constant_type": constant_type}))
         with Located(self.text):
             if self._refused is None:
                 self._plans.check(schema)
@@ -229,6 +230,7 @@ class Query(CheckedQuery):
                 shown = None if clock is None else clock[0].as_py()
                 sets = self.reading == "first-order"
                 tree = self.written if sets else self._tree
+                table = with_plain_columns(table)
                 return reference_matches(tree, table, schema, positions=positions, until=shown, first_order=sets)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)

@@ -15,6 +15,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import Floats, Mask
 
 _Part = TypeVar("_Part")
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 #: Decimals of at most so many digits are exact as floats if they are whole.
 _DIGITS_EXACT = 15
@@ -124,20 +125,52 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return pa.float32() if pa.types.is_float16(data_type) else _without_dictionaries(data_type)
 
 
-def with_plain_columns(table: pa.Table, columns: pa.Schema | None = None) -> pa.Table:
-    """The table with columns of plain types (see `plain_type`), or of the types of ``columns``.
+def with_plain_columns(table: Rows, columns: pa.Schema | None = None, *, views: bool = False) -> Rows:
+    """The table or batch with columns of plain types (see `plain_type`), or of the types of ``columns``.
 
-    Nulls that hide in a dictionary are where everybody looks for them. Raises pyarrow's errors for values that do not
-    fit such a type.
+    With ``views`` columns of such texts stay as they are. Nulls that hide in a dictionary are where everybody looks for
+    them. Raises pyarrow's errors for values that do not fit such a type.
     """
     for index, field in enumerate(table.schema):
+        if views and pa.types.is_string_view(field.type):
+            continue
         target = plain_type(field.type) if columns is None else columns.field(index).type
         column = table.column(index)
-        coded = pa.types.is_dictionary(field.type)
-        if field.type != target or (coded and any(chunk.dictionary.null_count for chunk in column.chunks)):
-            chunks = [plain_array(chunk, target) for chunk in column.chunks]
-            table = table.set_column(index, field.with_type(target), pa.chunked_array(chunks, target))
+        coded, chunks = pa.types.is_dictionary(field.type), [column] if isinstance(column, pa.Array) else column.chunks
+        if field.type != target or (coded and any(chunk.dictionary.null_count for chunk in chunks)):
+            found = [plain_array(chunk, target) for chunk in chunks]
+            plain = found[0] if isinstance(column, pa.Array) else pa.chunked_array(found, target)
+            table = table.set_column(index, field.with_type(target), plain)
     return table
+
+
+def without_views(columns: pa.Schema) -> pa.Schema:
+    """The columns with texts in place of views of texts."""
+    fields = [field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field for field in columns]
+    return pa.schema(fields, columns.metadata)
+
+
+def rows_taken(batch: pa.RecordBatch, at: NDArray[Any]) -> pa.RecordBatch:
+    """The rows of a batch at these numbers, which must be within bounds; views of texts become texts."""
+    if not any(map(pa.types.is_string_view, batch.schema.types)):
+        return batch.take(array_of_numbers(at))
+    return pa.RecordBatch.from_arrays([values_taken(c, at) for c in batch.columns], schema=without_views(batch.schema))
+
+
+def values_taken(column: pa.Array, at: NDArray[Any]) -> pa.Array:
+    """The values of a column at these numbers, which must be within bounds; views of texts become texts."""
+    import pyarrow.compute as pc
+
+    if not pa.types.is_string_view(column.type):
+        return pc.take(column, array_of_numbers(at), boundscheck=False)
+    # Arrow itself does not take from views.
+    validity, views, *letters = column.buffers()
+    rows = at.astype(np.int64) + column.offset
+    if validity is not None:
+        bits = np.frombuffer(validity, np.uint8)[rows >> 3] >> (rows & 7) & 1
+        validity = pa.py_buffer(np.packbits(bits, bitorder="little"))
+    some = np.frombuffer(views, "V16")[rows]
+    return pa.Array.from_buffers(column.type, len(at), [validity, pa.py_buffer(some), *letters]).cast(pa.string())
 
 
 def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -15,24 +15,27 @@ from cerflow.base.errors import InputError, shown, warn
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
 
 
-def to_table(events: Any, columns: pa.Schema | None = None, *, needed: Collection[str] | None = None) -> pa.Table:
+def to_table(
+    events: Any, columns: pa.Schema | None = None, *, needed: Collection[str] | None = None, views: bool = False
+) -> pa.Table:
     """A table of events.
 
     Takes Arrow tables and record batches (also many of them), objects that export Arrow data by the PyCapsule interface
     (pandas, Polars, DuckDB, …), Arrow's datasets, and dicts (their keys named in ``columns``, or else all keys). Raises
     `InputError` for anything else and for values that have no Arrow type; columns that hold such values and are not
-    among those ``needed`` (None: all) are left out with a warning.
+    among those ``needed`` (None: all) are left out with a warning. With ``views`` columns of such texts, as Polars has
+    them, stay as they are.
     """
     if not isinstance(events, pa.Table | pa.RecordBatch):
         events = _without_delay(events)
         _refuse_others(events)
     try:
         if isinstance(events, pa.Table):
-            return with_plain_columns(events)
+            return with_plain_columns(events, views=views)
         if isinstance(events, pa.RecordBatch):
-            return with_plain_columns(pa.Table.from_batches([events]))
+            return with_plain_columns(pa.Table.from_batches([events]), views=views)
         if hasattr(events, "__arrow_c_stream__") or hasattr(events, "__arrow_c_array__"):
-            return with_plain_columns(_short_strings(pa.table(events)))
+            return with_plain_columns(_short_strings(pa.table(events)), views=views)
         if isinstance(events, Mapping):
             return with_plain_columns(_from_columns(events))
         if isinstance(events, Iterable):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from cerflow.base.arrow_columns import array_of_numbers, plain_type
+from cerflow.base.arrow_columns import Rows, plain_type, values_taken
 from cerflow.base.errors import InputError, did_you_mean, expect
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
@@ -23,8 +23,6 @@ TYPE_TEXT, UNTYPED = HIDDEN_TYPES = "\0type", "\0no type"
 
 #: Texts whose lengths are compared together, so that they stay in the caches.
 _AT_ONCE = 1 << 15
-
-Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 class ValueKind(StrEnum):
@@ -232,18 +230,21 @@ class Schema:
     def types_among(names: Collection[str], types: pa.Array) -> frozenset[str]:
         """Those of some names that are among the ``types`` of events, an array of text; all if it is none."""
         texts = types.dictionary if pa.types.is_dictionary(types.type) else types
-        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
+        views = pa.types.is_string_view(texts.type)
+        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type) or views):
             return frozenset(names)
-        width = np.int32 if pa.types.is_string(texts.type) else np.int64
-        offsets = np.frombuffer(texts.buffers()[1] or b"", width)[texts.offset : texts.offset + len(texts) + 1]
+        width, data = np.int64 if pa.types.is_large_string(texts.type) else np.int32, texts.buffers()[1] or b""
+        # A view begins with the length of its text.
+        numbers = np.frombuffer(data, width)[:: 4 if views else 1][texts.offset : texts.offset + len(texts) + 1]
         found: set[str] = set()
         for start in range(0, len(texts), _AT_ONCE):
-            sizes = np.diff(offsets[start : start + _AT_ONCE + 1])
+            some = numbers[start : start + _AT_ONCE + 1]
+            sizes = some[:_AT_ONCE] if views else np.diff(some)
             for size in {len(name.encode()) for name in names}:
                 # Hardly any text is as short as a label.
                 some = np.flatnonzero(sizes == size)
                 if len(some):
-                    found.update(texts.take(array_of_numbers(start + some)).unique().to_pylist())
+                    found.update(values_taken(texts, start + some).unique().to_pylist())
         return frozenset(names) & found
 
     def completed(self, rows: Rows) -> Rows:

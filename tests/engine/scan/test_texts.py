@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.base import limits
-from support.runners import examples
+from support.runners import bag, examples
 
 TEXTS = {"s": ["x", "y", "a long text that is no key", "xy", None], "u": ["p", "q", "x", "pq"]}
 PLAIN = [
@@ -41,6 +41,13 @@ def _query(generator):
     return f"SELECT {generator.choice(['*', '*', 'NEXT *', 'NONE'])} WHERE {formula}{keys}{window}"
 
 
+def as_views(table):
+    """The table with views of texts, as Polars has them, in two chunks."""
+    plain = [f.with_type(pa.string_view()) if pa.types.is_string(f.type) else f for f in table.schema]
+    views, cut = table.cast(pa.schema(plain)), len(table) // 3
+    return pa.concat_tables([views.slice(0, cut), views.slice(cut)])
+
+
 @given(st.data())
 @examples(200)
 def test_rows_that_are_left_out_change_no_match(data):
@@ -49,8 +56,11 @@ def test_rows_that_are_left_out_change_no_match(data):
     columns = {"type": list("ABCD"), **TEXTS, "k": [1, 2, 3], "v": [1, 2, 3, 4]}
     drawn = {name: [generator.choice(some) for _ in range(size)] for name, some in columns.items()}
     table = pa.table({**drawn, "t": range(size)})
-    if data.draw(st.booleans()):
+    lying = data.draw(st.sampled_from(["plain", "coded", "views"]))
+    if lying == "coded":
         table = table.set_column(1, "s", table["s"].dictionary_encode())
+    elif lying == "views":
+        table = as_views(table)
     text, found = _query(generator), []
     with pytest.MonkeyPatch.context() as patch:
         # The middle of a batch tells whether narrowing pays.
@@ -118,3 +128,39 @@ def test_each_index_of_a_dictionary_is_told_from_all_others(size, index):
             if k + (second - first) % size < 3 * size
         ]
         assert positions == expected
+
+
+VIEWED = [
+    "SELECT * WHERE (seven77 AS a ; thirteen_byte AS b) FILTER a.s = b.s AND a.u != b.u",
+    "SELECT * WHERE (seven77 AS a ; EVENT AS b) FILTER b.s IN ('a text of more than twelve bytes', 'x') PARTITION BY u",
+    "SELECT NEXT * WHERE seven77 ; thirteen_byte PARTITION BY s WITHIN 40 [t]",
+    "SELECT max(b.s) AS most, count(b) AS many WHERE (seven77 AS a ; eight888+ AS b) WITHIN 8 [t]",
+    "SELECT * WHERE EVENT AS a : EVENT AS b FILTER lower(a.s) = lower(b.s) AND a.u LIKE 'k%' PARTITION BY u",
+    "SELECT * WHERE (seven77 AS a FILTER a.s >= 'b') NOT FOLLOWED BY eight888 FOR 3 MILLISECONDS PARTITION BY u",
+    "SELECT * WHERE eight888 AS a FILTER a.s = 'a text of more than twelve bytes'",
+]
+
+
+@pytest.mark.parametrize("query", VIEWED)
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_views_of_texts_have_the_matches_of_texts(query, missing):
+    generator = random.Random(len(query))
+    texts = ["", "x", "twelve bytes", "a text of more than twelve bytes", "a text of more than twelve bites", "b\0"]
+
+    def drawn(some):
+        return [None if generator.random() < missing else generator.choice(some) for _ in range(900)]
+
+    columns = {"type": ["seven77", "eight888", "thirteen_byte"], "s": texts, "u": [f"key {n:09}" for n in range(40)]}
+    table = pa.table({name: drawn(some) for name, some in columns.items()} | {"t": range(900)})
+    table = table.set_column(0, "type", table["type"].fill_null("eight888"))[7:]
+    parsed = cerflow.parse(query)
+    found, expected = (parsed.match(some, time="t") for some in (as_views(table), table))
+    assert found.schema == expected.schema
+    assert bag(found.to_pylist()) == bag(expected.to_pylist())
+    assert expected.count() > 3
+
+
+def test_views_of_texts_are_not_copied_where_nothing_needs_them(monkeypatch):
+    table = as_views(pa.table({"type": ["A", "a_longer_type"] * 400, "s": ["x"] * 800, "t": range(800)})).combine_chunks()
+    monkeypatch.setattr("cerflow.base.arrow_columns.plain_array", None)
+    assert cerflow.parse("SELECT * WHERE A ; a_longer_type PARTITION BY s WITHIN 3 [t]").match(table, time="t").count()

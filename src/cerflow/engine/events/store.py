@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import array_of_numbers, rows_as_columns
+from cerflow.base.arrow_columns import array_of_numbers, rows_as_columns, rows_taken, without_views
 
 #: The positions of a piece's rows, ascending; those of a batch kept whole are consecutive.
 _Positions = Ints | range
@@ -67,7 +67,7 @@ class StoredEvents:
             return pa.Table.from_batches([], self.schema)
         whole = self.in_one_piece(positions)
         if whole is not None:
-            return pa.Table.from_batches([whole[0].take(array_of_numbers(whole[1]))], self.schema)
+            return pa.Table.from_batches([rows_taken(*whole)], self.schema)
         piece = np.searchsorted(self._starts, positions, side="right") - 1
         order = np.argsort(piece, kind="stable")
         found, begins = np.unique(piece[order], return_index=True)
@@ -85,7 +85,7 @@ class StoredEvents:
         """The rows at these positions, which are all in the piece of this number, or among the latest events."""
         if self._latest is not None and number == len(self._pieces):
             return self._latest.rows(positions, self.schema)
-        return self._pieces[number].take(array_of_numbers(_rows_at(self._positions[number], positions)))
+        return rows_taken(self._pieces[number], _rows_at(self._positions[number], positions))
 
     def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
         """The piece that has all of these positions (at least one), and their rows in it, if there is one."""
@@ -238,10 +238,13 @@ class EventStore:
 
 
 class WholeTable(EventStore):
-    """All events of a finite stream, whose table exists anyway; no event is copied or dropped."""
+    """All events of a finite stream, whose table exists anyway; no event is copied or dropped.
+
+    Views of texts become texts when events are read.
+    """
 
     def __init__(self, table: pa.Table) -> None:
-        super().__init__(table.schema)
+        super().__init__(without_views(table.schema))
         table = table.unify_dictionaries()
         pieces = table.to_batches()
         if len(pieces) * limits.CHUNK_ROWS > table.num_rows:

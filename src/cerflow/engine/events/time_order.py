@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import numbers_of, truths_of
+from cerflow.base.arrow_columns import numbers_of, truths_of, with_plain_columns
 from cerflow.base.errors import InputError, expect, nearest
 from cerflow.base.nested import attribute_named, field_values, is_nested, root_of
 from cerflow.base.schema import Schema
@@ -48,6 +48,7 @@ def valid_in_order(table: pa.Table, checker: RecordChecker, sequence: str | None
     table = checker.schema.completed(table)
     if sequence is None and checker.all_in_order(table):
         return table, None
+    table = with_plain_columns(table)
     valid = checker.valid(table)
     order = _order(valid, checker.schema.time, sequence)
     if order is None:

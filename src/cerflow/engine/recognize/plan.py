@@ -17,7 +17,7 @@ from cerflow.automata.model.clock import deadlines_of, has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, rows_taken, truths_of
 from cerflow.base.errors import InputError, expect
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
@@ -64,7 +64,7 @@ class InputStreams:
         index = np.flatnonzero(truths_of(mask))
         if self.position == POSITION:
             rows = rows.append_column(POSITION, array_of_numbers(np.arange(first, first + rows.num_rows)))
-        return rows.take(array_of_numbers(index)), index
+        return rows_taken(rows, index), index
 
 
 #: Which register a transition writes to, and whether it starts again.

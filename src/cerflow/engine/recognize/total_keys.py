@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from cerflow.base.schema import Rows, Schema, ValueKind, kind_of
+from cerflow.base.arrow_columns import Rows, with_plain_columns
+from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.logic.rewriting.keys import key_source, total_key
 
 
@@ -36,6 +37,7 @@ class TotalKeys:
 
     def added(self, rows: Rows) -> Rows:
         """The rows with the columns."""
+        rows = with_plain_columns(rows) if self.names else rows
         for source, value, missing, _, other in self._columns:
             column = rows.column(source)
             if pa.types.is_dictionary(column.type):

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from cerflow.automata.model.transducer import TYPE_LABEL
 from cerflow.base.array_types import Ints, Mask, SmallRows, Smalls
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, one_array, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, one_array, truths_of, values_taken
 from cerflow.engine.events.store import StoredEvents
 from cerflow.engine.results.report import Report
 from cerflow.engine.results.taking import spelt
@@ -68,10 +68,10 @@ class StoredRows:
         self._columns: dict[str, pa.Array] = {}
 
     @cached_property
-    def _source(self) -> tuple[pa.RecordBatch | pa.Table, pa.Array | None]:
+    def _source(self) -> tuple[pa.RecordBatch | pa.Table, Ints | None]:
         """Where the columns come from, and the rows there (None: all)."""
         found = self._kept.in_one_piece(self._positions) if len(self._positions) else None
-        return (self._kept.at(self._positions), None) if found is None else (found[0], array_of_numbers(found[1]))
+        return (self._kept.at(self._positions), None) if found is None else found
 
     @cached_property
     def places(self) -> pa.Array:
@@ -100,7 +100,7 @@ class StoredRows:
         if name not in self._columns:
             source, rows = self._source
             values = one_array(source.column(name))
-            self._columns[name] = values if rows is None else pc.take(values, rows, boundscheck=False)
+            self._columns[name] = values if rows is None else values_taken(values, rows)
         return self._columns[name]
 
 

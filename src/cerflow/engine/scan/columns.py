@@ -26,6 +26,7 @@ _LAYOUTS = {
     pa.float64(): layout.FLOAT64,
     pa.string(): layout.TEXT32,
     pa.large_string(): layout.TEXT64,
+    pa.string_view(): layout.TEXT_VIEW,
 }
 
 #: Digits that every integer of 64 bits has room for.
@@ -44,7 +45,7 @@ def layout_of(data_type: pa.DataType, unit: str) -> tuple[int, int] | None:
     """
     found = _LAYOUTS.get(data_type)
     if found is not None:
-        return None if found in (layout.TEXT32, layout.TEXT64) else (found, 1)
+        return None if found >= layout.TEXT32 else (found, 1)
     if pa.types.is_timestamp(data_type):
         return layout.INT64, PER_SECOND[unit] // PER_SECOND[data_type.unit]
     if pa.types.is_date32(data_type):
@@ -65,7 +66,7 @@ def layout_of_text(data_type: pa.DataType) -> int | None:
         is_text = kind_of(data_type.value_type) is ValueKind.STRING
         return _LAYOUTS.get(data_type.index_type) if is_text else None
     found = _LAYOUTS.get(data_type)
-    return found if found in (layout.TEXT32, layout.TEXT64) else None
+    return found if found is not None and found >= layout.TEXT32 else None
 
 
 def column_row(kind: int, factor: int, *, floating: bool = False, condition: int = 0, child: int = 0) -> list[int]:

@@ -24,9 +24,10 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     DECIMAL,  # of 128 bits, of which the lower half is the value
     TEXT32,  # texts with offsets of 32 bits
     TEXT64,
+    TEXT_VIEW,  # views of 16 bytes: the length, and the text if it has at most 12 bytes, or else where it is
     POSITION,  # no column: the positions of events
     TRUTH,  # no column: what a condition on one column of text says
-) = range(16)
+) = range(17)
 
 # ScanArrays.control
 (
@@ -96,7 +97,7 @@ COLUMN_WORDS = 8
     T_DATA,  # as in columns
     T_VALID,
     T_OFFSET,
-    T_BYTES,  # the bytes of texts, and their number
+    T_BYTES,  # the bytes of texts, and their number; of views the addresses of buffers
     T_SIZE,
     T_CLASSES,  # by entry: its class (int64), -1 unless known
     T_CODES,  # by entry: its code among the strings of the recogniser, -1 unless known
@@ -229,6 +230,8 @@ D_TEST, D_HELD, D_FAILED = range(3)
 SCANNED, NO_OUTCOME, NO_CLASS, NO_ROOM, NO_FIXES, NO_EVENTS = range(6)
 
 
+#: The bytes of a text that has room in its view.
+IN_VIEW = 12
 #: Rows that are asked together for their texts.
 STRETCH = 1024
 #: Rows whose texts are entered before new ones are judged.

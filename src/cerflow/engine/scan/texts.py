@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cerflow.base import limits
 from cerflow.base.array_types import Bytes, IntRows, Ints
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, with_each_text_once
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, values_taken, with_each_text_once
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.kernels.table import has_twice
@@ -176,10 +176,10 @@ class TextEntries:
         if len(rows) <= limits.ENCODED_TEXTS:
             self._texts += [column[row].as_py() for row in rows.tolist()]
         elif self._column is None:
-            self._arrays.append((known, column.take(array_of_numbers(rows))))
+            self._arrays.append((known, values_taken(column, rows)))
             self._texts += [None] * len(rows)
         else:
-            self._texts += column.take(array_of_numbers(rows)).to_pylist()
+            self._texts += values_taken(column, rows).to_pylist()
         if self._column is not None:
             self._judge(self._texts[known:], known)
 

@@ -10,7 +10,7 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.texts import MIX, entry_of, same_bytes, short_entry
+from cerflow.engine.kernels.scan.texts import MIX, entry_of, same_bytes, short_entry, text_at, view_at
 from cerflow.engine.scan import layout
 
 MORE = np.uint64(layout.MORE)
@@ -46,7 +46,7 @@ def mark(s, begin, count, out, wanted):
         plain = texts[t, layout.T_VALID] == 0
         single = plain and texts[t, layout.T_SINGLES] >= 0
         indexed = plain and kind in (layout.INT32, layout.UINT32, layout.INT8)
-        if single and (indexed or kind in (layout.TEXT32, layout.TEXT64)):
+        if single and (indexed or kind in (layout.TEXT32, layout.TEXT64, layout.TEXT_VIEW)):
             reason = _by_single(s, t, begin, count, out)
         elif plain and kind == layout.INT32:
             _by_index32(data, at, count, room, guards, out)
@@ -96,12 +96,15 @@ def _may_open(texts, t, begin, count, wanted):
     if texts[t, layout.T_OPEN] & wanted == 0:
         return False
     lengths = texts[t, layout.T_LENGTHS]
-    if lengths == -1 or texts[t, layout.T_VALID] != 0 or texts[t, layout.T_LAYOUT] != layout.TEXT32:
+    views = texts[t, layout.T_LAYOUT] == layout.TEXT_VIEW
+    if lengths == -1 or texts[t, layout.T_VALID] != 0 or (texts[t, layout.T_LAYOUT] != layout.TEXT32 and not views):
         return True
+    seen, at = np.int64(0), texts[t, layout.T_DATA] + 16 * (texts[t, layout.T_OFFSET] + begin)
+    for k in range(count if views else 0):
+        seen |= np.int64(1) << min(v.load_int(at, 4 * k), _LONGEST)
     offsets = texts[t, layout.T_DATA] + 4 * (texts[t, layout.T_OFFSET] + begin)
-    seen = np.int64(0)
     # The compiler makes vectors of this loop.
-    for k in range(count):
+    for k in range(0 if views else count):
         seen |= np.int64(1) << min(v.load_int(offsets, k + 1) - v.load_int(offsets, k), _LONGEST)
     return seen & lengths != 0
 
@@ -178,13 +181,15 @@ def _by_single(s, t, begin, count, out):
                 _compare32(texts, t, indices, size, left, out + start)
         elif kind == layout.INT8:
             _compare8(texts, t, data + at + start, size, left, out + start)
-        elif v.text_offset(texts, t, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
+        elif kind == layout.TEXT_VIEW or v.text_offset(texts, t, at + start + size) + 8 <= texts[t, layout.T_SIZE]:
             lengths = _lengths_of(texts[t, layout.T_SINGLED], texts[t, layout.T_SINGLES])
-            if kind == layout.TEXT32:
+            if kind == layout.TEXT_VIEW:
+                _write_keys_of_views(texts[t, layout.T_BYTES], data + 16 * (at + start), size, lengths, left, keys)
+            elif kind == layout.TEXT32:
                 _write_keys(texts[t, layout.T_BYTES], data + 4 * (at + start), size, lengths, left, keys)
             else:
                 _write_wide_keys(texts[t, layout.T_BYTES], data + 8 * (at + start), size, lengths, left, keys)
-            _confirm(texts, t, at + start, size, left, keys)
+            _confirm(texts, t, begin + start, size, left, keys)
             _compare_keys(texts, t, keys, size, left, out + start)
         else:
             # Eight bytes from the last texts on would be too many.
@@ -237,9 +242,7 @@ def _writing(load, name):
             length = load(offsets, row + 1) - start
             head = v.load_word(letters + start, 0)
             tail = v.load_word(letters + start + max(length - 8, 0), 0)
-            # Where lengths are mixed, a branch would take longer than to compute both.
-            short = np.int64(0) - np.int64(length < layout.SHORT)
-            v.store_word(keys, row, _short_key(head, length) & short | _long_key(head, tail, length) & ~short)
+            v.store_word(keys, row, _any_key(head, tail, length))
 
     run.__qualname__ = name
     return part(run)
@@ -256,6 +259,31 @@ def _long_key(head, tail, length):
     return np.int64(mixed & np.uint64(~0xFF & (1 << 64) - 1) | np.uint64(layout.SHORT))
 
 
+@inlined
+def _any_key(head, tail, length):
+    # Where lengths are mixed, a branch would take longer than to compute both.
+    short = np.int64(0) - np.int64(length < layout.SHORT)
+    return _short_key(head, length) & short | _long_key(head, tail, length) & ~short
+
+
+@part
+def _write_keys_of_views(buffers, views, count, lengths, rows, keys):
+    """The same of ``views``, see `view_at`."""
+    some = np.int64(0)
+    for k in range(count if lengths >> layout.SHORT == 0 else 0):
+        length = v.load_int(views, 4 * k)
+        key = _short_key(v.load_word(views + 4, 2 * k), length)
+        v.store_word(keys, k, key if 0 < length < layout.SHORT else np.int64(0))
+    for k in range(0 if lengths >> layout.SHORT == 0 else count):
+        v.store_word(keys, k, np.int64(0))
+        v.store_word(rows, some, np.int64(k))
+        some += lengths >> min(v.load_int(views, 4 * k), _LONGEST) & 1
+    for n in range(some):
+        begin, length = view_at(views, buffers, v.load_word(rows, n))
+        tail = v.load_word(begin + max(length - 8, 0), 0)
+        v.store_word(keys, v.load_word(rows, n), _any_key(v.load_word(begin, 0), tail, length))
+
+
 @part
 def _lengths_of(singles, count):
     """The lengths of a few texts as bits, of which the last is for all longer ones."""
@@ -270,9 +298,9 @@ _write_wide_keys = _writing(v.load_word, "_write_wide_keys")
 
 
 @part
-def _confirm(texts, t, at, count, rows, keys):
-    """Take the key from each text, from number ``at`` on, that only shares it with a long one of a few texts."""
-    singles, letters = texts[t, layout.T_SINGLED], texts[t, layout.T_BYTES]
+def _confirm(texts, t, begin, count, rows, keys):
+    """Take the key from each text, from row ``begin`` on, that only shares it with a long one of a few texts."""
+    singles = texts[t, layout.T_SINGLED]
     for j in range(texts[t, layout.T_SINGLES]):
         key, length = _single(singles, j, layout.ST_KEY), _single(singles, j, layout.ST_LENGTH)
         if length < layout.SHORT or not _any_has(keys, count, key):
@@ -283,9 +311,8 @@ def _confirm(texts, t, at, count, rows, keys):
             some += v.load_word(keys, k) == key
         for n in range(some):
             row = v.load_word(rows, n)
-            start = v.text_offset(texts, t, at + row)
-            same = v.text_offset(texts, t, at + row + 1) - start == length
-            if not (same and same_bytes(letters + start, other, length)):
+            at, size, _ = text_at(texts, t, begin + row)
+            if not (size == length and same_bytes(at, other, length)):
                 v.store_word(keys, row, np.int64(0))
 
 

@@ -35,6 +35,31 @@ def _head(letters, size, start, length):
 
 
 @inlined
+def view_at(views, buffers, k):
+    """Where the text of number ``k`` of some ``views`` begins, and its length; ``buffers`` are addresses of letters.
+
+    Eight bytes can be read from there, and if the text is short the others are zero.
+    """
+    view = views + 16 * k
+    length, begin = v.load_int(view, 0), view + 4
+    if length > layout.IN_VIEW:
+        begin = v.load_word(buffers, v.load_int(view, 2)) + v.load_int(view, 3)
+    return begin, length
+
+
+@inlined
+def text_at(texts, t, row):
+    """Where the text of a ``row`` begins, its length, and its first eight bytes, with zeros behind a shorter one."""
+    at, letters = texts[t, layout.T_OFFSET] + row, texts[t, layout.T_BYTES]
+    if texts[t, layout.T_LAYOUT] == layout.TEXT_VIEW:
+        begin, length = view_at(texts[t, layout.T_DATA], letters, at)
+        return begin, length, v.load_word(begin, 0)
+    start = v.text_offset(texts, t, at)
+    length = v.text_offset(texts, t, at + 1) - start
+    return letters + start, length, _head(letters, texts[t, layout.T_SIZE], start, length)
+
+
+@inlined
 def mixed(h, word):
     """A hash ``h`` with another ``word``, of which both halves count: the lower half of a float may be zero."""
     word = np.uint64(word)
@@ -94,17 +119,8 @@ def hash_of_text(texts, t, row):
     entry = _known(texts, t, row)
     if entry >= 0:
         return entry
-    at = texts[t, layout.T_OFFSET] + row
-    start = v.text_offset(texts, t, at)
-    length = v.text_offset(texts, t, at + 1) - start
-    return np.int64(
-        _hash(
-            texts[t, layout.T_BYTES] + start,
-            length,
-            _head(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length),
-        )
-        | np.uint64(1)
-    )
+    begin, length, head = text_at(texts, t, row)
+    return np.int64(_hash(begin, length, head) | np.uint64(1))
 
 
 @kernel
@@ -140,15 +156,9 @@ def equal_texts(texts, t, row, u, other):
         return np.int64(-1)
     if one > 0:
         return np.int64(one == two)
-    at, place = texts[t, layout.T_OFFSET] + row, texts[u, layout.T_OFFSET] + other
-    letters, others = texts[t, layout.T_BYTES], texts[u, layout.T_BYTES]
-    start, begin = v.text_offset(texts, t, at), v.text_offset(texts, u, place)
-    length = v.text_offset(texts, t, at + 1) - start
-    if v.text_offset(texts, u, place + 1) - begin != length:
-        return np.int64(0)
-    head = _head(letters, texts[t, layout.T_SIZE], start, length)
-    same = head == _head(others, texts[u, layout.T_SIZE], begin, length)
-    return np.int64(same and _same_rest(letters + start, others + begin, length))
+    begin, length, head = text_at(texts, t, row)
+    start, size, first = text_at(texts, u, other)
+    return np.int64(length == size and head == first and _same_rest(begin, start, length))
 
 
 @inlined
@@ -179,13 +189,8 @@ def entry_of(texts, t, row):
     entry = _known(texts, t, row)
     if entry >= 0:
         return entry
-    at = texts[t, layout.T_OFFSET] + row
-    start = v.text_offset(texts, t, at)
-    length = v.text_offset(texts, t, at + 1) - start
-    begin = texts[t, layout.T_BYTES] + start
-    word, slot = _searched(
-        begin, length, _head(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length), _table(texts, t)
-    )
+    begin, length, head = text_at(texts, t, row)
+    word, slot = _searched(begin, length, head, _table(texts, t))
     entry = v.load_word(slot, layout.S_ENTRY)
     return entry if entry > 0 else _new_entry(texts, t, row, begin, length, word, slot)
 
@@ -235,6 +240,9 @@ def fetch_letters(s, t, count):
     data = s.texts[t, layout.T_DATA] + 4 * s.texts[t, layout.T_OFFSET]
     for n in range(count if plain or indices else 0):
         v.fetch(s.texts[t, layout.T_BYTES] + v.load_int(data, s.chosen[n]) if plain else data + 4 * s.chosen[n])
+    views = s.texts[t, layout.T_DATA] + 16 * s.texts[t, layout.T_OFFSET]
+    for n in range(count if s.texts[t, layout.T_LAYOUT] == layout.TEXT_VIEW else 0):
+        v.fetch(views + 16 * s.chosen[n])
 
 
 @part
@@ -248,9 +256,15 @@ def fetch_entries(s, t, count):
     slots, mask, kept, places = _table(texts, t)
     letters, size, groups = texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], v.start_of(s.groups)
     data = texts[t, layout.T_DATA] + 4 * texts[t, layout.T_OFFSET]
-    some = count if _is_plain(texts, t) and mask >= IN_CACHES else np.int64(0)
+    plain, views = _is_plain(texts, t), texts[t, layout.T_LAYOUT] == layout.TEXT_VIEW and texts[t, layout.T_VALID] == 0
+    some = count if (plain or views) and mask >= IN_CACHES else np.int64(0)
     fetch_letters(s, t, some)
-    for n in range(some):
+    for n in range(some if views else 0):
+        begin, length, head = text_at(texts, t, v.load_word(chosen, n))
+        slot = slots + 8 * layout.SLOT_WORDS * slot_for(_hash(begin, length, head), mask)
+        v.store_word(at, n, slot)
+        v.fetch(slot)
+    for n in range(some if plain else 0):
         row = v.load_word(chosen, n)
         start = v.load_int(data, row)
         slot, length = slots, v.load_int(data, row + 1) - start

@@ -279,6 +279,9 @@ def locate(columns, texts, batch):
         texts[t, layout.T_VALID] = _validity(child, buffers)
         texts[t, layout.T_DATA] = load_word(buffers, 1)
         if texts[t, layout.T_LAYOUT] >= layout.TEXT32:
+            if texts[t, layout.T_LAYOUT] == layout.TEXT_VIEW:
+                texts[t, layout.T_BYTES], texts[t, layout.T_SIZE] = buffers + 16, 0
+                continue
             texts[t, layout.T_BYTES] = load_word(buffers, 2)
             last = texts[t, layout.T_OFFSET] + load_word(child, _LENGTH)
             texts[t, layout.T_SIZE] = text_offset(texts, t, last)
