@@ -161,6 +161,37 @@ def test_views_of_texts_have_the_matches_of_texts(query, missing):
 
 
 def test_views_of_texts_are_not_copied_where_nothing_needs_them(monkeypatch):
-    table = as_views(pa.table({"type": ["A", "a_longer_type"] * 400, "s": ["x"] * 800, "t": range(800)})).combine_chunks()
+    columns = {"type": ["A", "a_longer_type"] * 400, "s": ["x"] * 800, "t": range(800)}
+    table = as_views(pa.table(columns)).combine_chunks()
     monkeypatch.setattr("cerflow.base.arrow_columns.plain_array", None)
     assert cerflow.parse("SELECT * WHERE A ; a_longer_type PARTITION BY s WITHIN 3 [t]").match(table, time="t").count()
+
+
+#: Conditions on texts of which nearly all differ, and the same of Python.
+OF_MANY = {
+    "n.s = 'order 77'": lambda text: text == "order 77",
+    "n.s IN ('order 3', 'order 18', 'order 7777', 'none')": lambda text: text in ("order 3", "order 18", "order 7777"),
+    "n.s != 'order 5'": lambda text: text is not None and text != "order 5",
+    "n.s IS NULL OR n.s = 'order 9'": lambda text: text in (None, "order 9"),
+    "n.s LIKE '%77'": lambda text: text is not None and text.endswith("77"),
+    "n.s LIKE 'order 1%' AND n.s != 'order 12'": lambda text: str(text).startswith("order 1") and text != "order 12",
+    "upper(n.s) = 'ORDER 42' OR n.s REGEXP '9{3}'": lambda text: text == "order 42" or "999" in str(text),
+}
+
+
+@pytest.mark.parametrize("condition", OF_MANY)
+@pytest.mark.parametrize("lying", ["string", "large_string", "dictionary", "views"])
+@pytest.mark.parametrize("missing", [0, 7])
+def test_texts_of_which_nearly_all_differ(condition, lying, missing):
+    texts = [None if missing and n % missing == 0 else f"order {n}" for n in range(9_000)]
+    table = pa.table({"type": ["NEW", "OLD"] * 4_500, "s": texts, "t": range(9_000)})
+    if lying == "views":
+        table = as_views(table)
+    elif lying != "string":
+        column = table["s"].dictionary_encode() if lying == "dictionary" else table["s"].cast(pa.large_string())
+        table = table.set_column(1, "s", column)
+    for n in (0, 5):
+        some = table.slice(n)
+        found = cerflow.parse(f"SELECT * WHERE NEW AS n FILTER {condition}").match(some, time="t").to_pylist()
+        expected = [k for k in range(n, 9_000) if k % 2 == 0 and OF_MANY[condition](texts[k])]
+        assert [match["events"][0]["t"] for match in found] == expected

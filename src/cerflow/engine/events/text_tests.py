@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.base import limits
-from cerflow.base.arrow_columns import array_of_texts
+from cerflow.base.array_types import Ints
+from cerflow.base.arrow_columns import array_of_texts, numbers_of
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import BatchRows
@@ -81,6 +83,30 @@ class TextColumn:
                 known.update((text, of_compared.get(text, of_others)) for text in unseen)
         return known
 
+    def classes_of_many(self, texts: pa.Array) -> Ints:
+        """The class of each of many texts, which are not remembered."""
+        if self.compared is not None:
+            of_compared, of_others = self._of_compared
+            some = [text for text in of_compared if text is not None]
+            at = pc.index_in(texts, value_set=array_of_texts(some).cast(texts.type))
+            known = np.array([*(of_compared[text] for text in some), of_others], np.int64)
+            classes: Ints = known[numbers_of(at, len(some))]
+            return classes
+        rows = self._rows(texts)
+        classes = np.zeros(len(texts), np.int64)
+        # Each test tells texts of some classes apart; there are few classes.
+        satisfied = [frozenset[int]()]
+        for number, test in self.tests.items():
+            split = 2 * classes + np.broadcast_to(rows.truth(test).true, (len(texts),))
+            left = np.flatnonzero(np.bincount(split)).tolist()
+            renumbered = np.zeros(2 * len(satisfied), np.int64)
+            renumbered[left] = range(len(left))
+            satisfied = [satisfied[k >> 1] | {number} if k & 1 else satisfied[k >> 1] for k in left]
+            classes = renumbered[split]
+        with self._lock:
+            known = np.array([*map(self._class_of, satisfied)], np.int64)
+        return known[classes]
+
     @cached_property
     def _of_compared(self) -> tuple[dict[str | None, int], int]:
         """The classes of null and of the texts to which tests compare, and the class of all others."""
@@ -91,13 +117,18 @@ class TextColumn:
         return found, found.pop(other)
 
     def _judge(self, texts: Sequence[str | None], known: dict[str | None, int]) -> None:
-        batch = pa.RecordBatch.from_arrays([array_of_texts(texts)], names=[self.name])
-        rows = BatchRows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
-        for text, satisfied in zip(texts, rows.held(self.tests.items())):
-            if satisfied not in self._classes:
-                self.satisfied.append(satisfied)
-                self._classes[satisfied] = len(self.satisfied) - 1
-            known[text] = self._classes[satisfied]
+        for text, satisfied in zip(texts, self._rows(array_of_texts(texts)).held(self.tests.items())):
+            known[text] = self._class_of(satisfied)
+
+    def _rows(self, texts: pa.Array) -> BatchRows:
+        batch = pa.RecordBatch.from_arrays([texts], names=[self.name])
+        return BatchRows(batch, self.schema, np.zeros(len(texts), np.int64), self.unit)
+
+    def _class_of(self, satisfied: frozenset[int]) -> int:
+        if satisfied not in self._classes:
+            self.satisfied.append(satisfied)
+            self._classes[satisfied] = len(self.satisfied) - 1
+        return self._classes[satisfied]
 
 
 class TextTests:

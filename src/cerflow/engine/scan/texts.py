@@ -115,7 +115,7 @@ class TextEntries:
             words[layout.T_MASK] = len(slots) - 1
             words[layout.T_USED], words[layout.T_LIMIT] = 0, self._bytes
         if self._column is not None:
-            self._judge(self._texts if dictionary is None else [None, *dictionary.to_pylist()])
+            self._judge(self._texts if dictionary is None else dictionary, null=dictionary is not None)
 
     def _show(self, **arrays: NDArray[Any]) -> None:
         """Hold some arrays as attributes, and let kernels know where they are."""
@@ -175,21 +175,28 @@ class TextEntries:
         rows = self._places[known:count, 1]
         if len(rows) <= limits.ENCODED_TEXTS:
             self._texts += [column[row].as_py() for row in rows.tolist()]
-        elif self._column is None:
+        else:
             self._arrays.append((known, values_taken(column, rows)))
             self._texts += [None] * len(rows)
-        else:
-            self._texts += values_taken(column, rows).to_pylist()
         if self._column is not None:
-            self._judge(self._texts[known:], known)
+            self._judge(self._texts[known:] if len(rows) <= limits.ENCODED_TEXTS else self._arrays[-1][1], known)
 
-    def _judge(self, texts: Sequence[str | None], begin: int = 0) -> None:
-        """Find the classes of the entries from this one on, which have these texts."""
+    def _judge(self, texts: Sequence[str | None] | pa.Array, begin: int = 0, *, null: bool = False) -> None:
+        """Find the classes of the entries from this one on, which have these texts, and ``null`` before them."""
         assert self._column is not None
-        end, known = begin + len(texts), self._column.classes_of(texts)
-        self._classes[begin:end] = [known[text] for text in texts]
+        if isinstance(texts, pa.Array) and len(texts) <= limits.ENCODED_TEXTS:
+            texts = texts.to_pylist()
+        before = [None] if null else []
+        end, column = begin + len(before) + len(texts), self._column
+        if isinstance(texts, pa.Array):
+            known = column.classes_of(before)
+            classes = np.concatenate([[known[text] for text in before], column.classes_of_many(texts)]).astype(np.int64)
+        else:
+            known = column.classes_of([*before, *texts])
+            classes = np.array([known[text] for text in (*before, *texts)], np.int64)
+        self._classes[begin:end] = classes
         if self._guards_left is not None:
-            self._guards[begin:end] = self._guards_of(texts)
+            self._guards[begin:end] = np.array(self._guards_of_classes(), np.uint8)[classes]
         self._words[layout.T_JUDGED] = end
         if begin == 0:
             self._single_out()
@@ -225,7 +232,8 @@ class TextEntries:
         # Each has a key of its own, and no index is -1, and no key.
         indexed = words[layout.T_LAYOUT] < layout.TEXT32
         if len(singles) <= layout.SINGLES and len({key for key, *_ in singles if key or indexed}) == len(singles):
-            more = [(-1, others, 0, 0)] * (layout.SINGLES - len(singles))
+            # There is always one more, for null.
+            more = [(-1, self._guards_of([None])[0], 0, 0)] * (layout.SINGLES + 4 - len(singles))
             self._show(singled=np.array([*singles, *more], np.int64))
             words[layout.T_SINGLES], words[layout.T_OTHERS] = len(singles), others
 
@@ -243,8 +251,15 @@ class TextEntries:
         assert self._column is not None
         assert self._guards_left is not None
         known = self._column.classes_of(texts)
+        left = self._guards_of_classes()
+        return [left[known[text]] for text in texts]
+
+    def _guards_of_classes(self) -> list[int]:
+        """The guards that the texts of each class leave possible."""
+        assert self._column is not None
+        assert self._guards_left is not None
         self._left += map(self._guards_left, self._column.satisfied[len(self._left) :])
-        return [self._left[known[text]] for text in texts]
+        return self._left
 
     def code(self, entry: int) -> int:
         """The code of an entry among the strings of the recogniser."""

@@ -44,8 +44,7 @@ def mark(s, begin, count, out, wanted):
         data, at, room = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin, texts[t, layout.T_ROOM]
         reason = layout.SCANNED
         plain = texts[t, layout.T_VALID] == 0
-        single = plain and texts[t, layout.T_SINGLES] >= 0
-        indexed = plain and kind in (layout.INT32, layout.UINT32, layout.INT8)
+        single, indexed = texts[t, layout.T_SINGLES] >= 0, kind in (layout.INT32, layout.UINT32, layout.INT8)
         if single and (indexed or kind in (layout.TEXT32, layout.TEXT64, layout.TEXT_VIEW)):
             reason = _by_single(s, t, begin, count, out)
         elif plain and kind == layout.INT32:
@@ -136,8 +135,8 @@ def _comparing(name, load, store, number):
         singles, others = texts[t, layout.T_SINGLED], texts[t, layout.T_OTHERS]
         for k in range(count):
             store(left, k, others)
-        # Four at a time, so that a column is read once for most queries.
-        for j in range(0, texts[t, layout.T_SINGLES], 4):
+        # Four at a time, so that a column is read once for most queries. Null comes behind all texts.
+        for j in range(0, texts[t, layout.T_SINGLES] + np.int64(texts[t, layout.T_VALID] != 0), 4):
             word0, ways0 = single(singles, j)
             word1, ways1 = single(singles, j + 1)
             word2, ways2 = single(singles, j + 2)
@@ -164,16 +163,36 @@ _compare8 = _comparing("_compare8", v.load_small, v.store_byte, np.int8)
 _compare_keys = _comparing("_compare_keys", v.load_word, v.store_word, np.int64)
 
 
+def _closing(load, store, name):
+    """Gives rows without a text the key of null, -1."""
+
+    def run(valid, at, count, keys):
+        for k in range(count):
+            store(keys, k, load(keys, k) | (np.int64(v.has_bit(valid, at + k)) - 1))
+
+    run.__qualname__ = name
+    return part(run)
+
+
+_close_missing32 = _closing(v.load_int, v.store_int, "_close_missing32")
+_close_missing = _closing(v.load_word, v.store_word, "_close_missing")
+
+
 @part
 def _by_single(s, t, begin, count, out):
     """Each of a few texts leaves guards of its own possible, all others the same."""
     texts = s.texts
     kind, data, at = texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
     # Nothing else is in these while rows are marked.
-    keys, left = v.start_of(s.chosen), v.start_of(s.at)
+    keys, left, valid = v.start_of(s.chosen), v.start_of(s.at), texts[t, layout.T_VALID]
     for start in range(0, count, layout.STRETCH):
         size = min(count - start, layout.STRETCH)
-        if kind in (layout.INT32, layout.UINT32):
+        if valid != 0 and kind < layout.TEXT32:
+            for k in range(size):
+                v.store_int(keys, k, v.integer(kind, data, at + start + k))
+            _close_missing32(valid, at + start, size, keys)
+            _compare32(texts, t, keys, size, left, out + start)
+        elif kind in (layout.INT32, layout.UINT32):
             indices = data + 4 * (at + start)
             if texts[t, layout.T_ROOM] <= _BYTES and _as_bytes(indices, size, keys):
                 _compare8(texts, t, keys, size, left, out + start)
@@ -190,11 +209,13 @@ def _by_single(s, t, begin, count, out):
             else:
                 _write_wide_keys(texts[t, layout.T_BYTES], data + 8 * (at + start), size, lengths, left, keys)
             _confirm(texts, t, begin + start, size, left, keys)
+            if valid != 0:
+                _close_missing(valid, at + start, size, keys)
             _compare_keys(texts, t, keys, size, left, out + start)
         else:
             # Eight bytes from the last texts on would be too many.
             guards = texts[t, layout.T_GUARDS]
-            if kind == layout.TEXT32:
+            if kind == layout.TEXT32 and valid == 0:
                 reason = _by_text(texts, t, begin + start, size, guards, out + start)
             else:
                 reason = _by_entry(texts, t, begin + start, size, guards, out + start)
