@@ -203,3 +203,23 @@ def test_pieces_have_a_greatest_size(monkeypatch):
     assert len(store) == 100
     assert max(piece.nbytes for piece in store._pieces) <= 100
     assert store.kept().at(np.arange(0, 200, 2)).column("v").to_pylist() == [0, 2, 4, 6, 8] * 20
+
+
+@pytest.mark.parametrize("count", [1, limits.CHUNK_ROWS])
+def test_a_table_may_have_empty_chunks(count):
+    def chunk(first, rows):
+        schema = pa.schema([("type", pa.string()), ("t", pa.int64())])
+        return pa.table([["A"] * rows, range(first, first + rows)], schema=schema)
+
+    table = pa.concat_tables([chunk(0, count), chunk(0, 0), chunk(count, count), chunk(0, 0)])
+    queries = {
+        "one": cerflow.parse("SELECT * WHERE A"),
+        "late": cerflow.parse("SELECT * WHERE A NOT FOLLOWED BY B FOR 1 MILLISECOND"),
+    }
+    together = cerflow.QuerySet(queries).match(table, time="t")
+    for name, query in queries.items():
+        expected = query.match(table.combine_chunks(), time="t").to_pylist()
+        assert expected
+        assert query.match(table, time="t").to_pylist() == expected
+        assert query.match(table, time="t", threads=2).to_pylist() == expected
+        assert together[name].to_pylist() == expected

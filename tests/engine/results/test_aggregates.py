@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base import limits
 from cerflow.base.errors import BadRecordError, QueryError
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.vectors import Vector
@@ -309,6 +310,14 @@ def test_columns_where_nothing_matches():
     found = query.match(pa.table({"type": ["A"], "v": [1], "s": ["p"]})).to_arrow()
     assert found.num_rows == 0
     assert found.schema.field("total").type == pa.int64()
+
+
+@pytest.mark.parametrize("name", ["min", "max", "first", "last"])
+def test_texts_that_are_chosen_in_many_matches(name, monkeypatch):
+    monkeypatch.setattr(limits, "GATHERED_ROWS", 1)
+    table = pa.table({"type": list("AABB"), "s": ["", "", "p", "q"]})
+    found = cerflow.parse(f"SELECT {name}(z.s) AS one WHERE A AS x ; B AS z").match(table).to_arrow()
+    assert sorted(found["one"].to_pylist()) == ["p", "p", "q", "q"]
 
 
 def test_columns_of_streams_that_number_their_events():

@@ -82,3 +82,13 @@ def test_sets_that_are_unfolded_again_lose_the_events_that_a_window_leaves_behin
     for rows in (1, 7, 1000):
         found = [tuple(e["position"] for e in row) for b in matches.to_batches(rows) for row in b["events"].to_pylist()]
         assert sorted(found) == wanted
+
+
+@pytest.mark.parametrize("least", [1, 1 << 40])
+def test_many_events_without_types_have_none(least, monkeypatch):
+    monkeypatch.setattr(limits, "GATHERED_ROWS", least)
+    table = pa.table({"of": list("AB") * 20, "t": range(40)})
+    query = cerflow.parse("DEFINE KA AS of = 'A' SELECT * WHERE KA AS a : EVENT AS b")
+    events = [event for row in query.match(table, time="t", type=None).to_pylist() for event in row["events"]]
+    assert len(events) == 40
+    assert {event["type"] for event in events} == {None}

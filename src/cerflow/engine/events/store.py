@@ -246,7 +246,8 @@ class WholeTable(EventStore):
     def __init__(self, table: pa.Table) -> None:
         super().__init__(without_views(table.schema))
         table = table.unify_dictionaries()
-        pieces = table.to_batches()
+        # Empty chunks give empty batches.
+        pieces = [piece for piece in table.to_batches() if piece.num_rows]
         if len(pieces) * limits.CHUNK_ROWS > table.num_rows:
             pieces = table.combine_chunks().to_batches()
         first = 0

@@ -180,8 +180,11 @@ class Listing:
         at = self._shown.found.events
         if len(at) < limits.GATHERED_ROWS:
             return taken(self._events, at)
-        texts = [repeated_or_taken(*coded, at) for coded in (self._coded_labels, self._coded_types)]
-        return self._structs(texts, [taken(values, at) for values in self._plain_fields])
+        # Without types these are null, which codes cannot be.
+        untyped = self._report.events.untyped
+        types = taken(self._shown.rows.types, at) if untyped else repeated_or_taken(*self._coded_types, at)
+        labels = repeated_or_taken(*self._coded_labels, at)
+        return self._structs([labels, types], [taken(values, at) for values in self._plain_fields])
 
     def _structs(self, texts: Sequence[pa.Array], fields: Sequence[pa.Array]) -> pa.StructArray:
         """Events of their labels and types, and of other fields, a position first."""

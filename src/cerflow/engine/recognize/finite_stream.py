@@ -111,6 +111,6 @@ def _encoded(table: pa.Table, plans: Mapping[str, Plan]) -> pa.Table:
 
 
 def _batches(table: pa.Table) -> list[pa.RecordBatch]:
-    """The rows of a table in place; more than a few chunks are copied to one batch."""
-    batches = table.to_batches()
+    """The rows of a table in place, none empty; more than a few chunks are copied to one batch."""
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
     return batches if len(batches) <= limits.FEW_CHUNKS else [one_batch(table)]

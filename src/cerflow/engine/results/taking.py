@@ -134,7 +134,9 @@ def _offsets(values: pa.Array) -> Smalls:
 def taken_or_null(values: pa.Array, at: Smalls) -> pa.Array:
     """The values at these indices, null for negative ones."""
     missing = at < 0
-    return values.take(array_of_numbers(at, missing)) if missing.any() else taken(values, at)
+    if missing.any():
+        return values.take(array_of_numbers(at, missing))
+    return taken(values, at.astype(np.int32, copy=False))
 
 
 def spelt(values: pa.Array) -> pa.Array:
