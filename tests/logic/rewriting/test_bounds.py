@@ -37,6 +37,9 @@ def added(formula):
         ("(A FILTER A.v = 3) AS a ; B AS b FILTER a[w > 2] AND b.v > a.v AND b.w > a.w", " AND b.v > 3 AND b.w > 2.0"),
         # A label of the bracket, and labels without one.
         ("A AS a ; B AS b FILTER a.v > 3 AND b[v > a.v]", " AND b.v > 3"),
+        # With prev a bracket asks nothing of the only event.
+        ("A AS a ; B AS b FILTER b[v > prev(v) AND v > 5] AND a.v > b.v", ""),
+        ("A AS a ; B+ AS b FILTER b[prev(v) > 1 AND v < a.v] AND a.v < 5", ""),
         # What is known already is not said again.
         ("A AS a ; B AS b FILTER a.v > 3 AND b.v > a.v AND b.v > 5", ""),
         ("A AS a ; B AS b FILTER a.v > 3 AND b.v < a.v", ""),

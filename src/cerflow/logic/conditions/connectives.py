@@ -20,7 +20,7 @@ from cerflow.language import condition as c
 from cerflow.language.node import Node, rebuild, transform, walk, with_children
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.evaluate import constant_value
-from cerflow.logic.conditions.guards import Satisfied, TypeTest
+from cerflow.logic.conditions.guards import Satisfied, TypeTest, without_brackets
 
 R = TypeVar("R")
 
@@ -41,6 +41,15 @@ def constant(truth: object) -> c.Condition:
 def conjuncts(condition: c.Condition) -> list[c.Condition]:
     """The distinct operands of nested ANDs; none for TRUE."""
     return [part for part in c.operands(condition, c.And) if part != TRUE]
+
+
+def conjuncts_opened(condition: c.Condition) -> list[c.Condition]:
+    """The operands of nested ANDs, those in brackets with their labels: what holds there holds of every event of one.
+
+    A bracket with ``prev`` stays closed: it asks nothing of the first event of its label.
+    """
+    parts = ([part] if c.reads_previous(part) else conjuncts(without_brackets(part)) for part in conjuncts(condition))
+    return [*chain.from_iterable(parts)]
 
 
 def conjunction(parts: Iterable[c.Condition]) -> c.Condition:

@@ -16,8 +16,7 @@ from cerflow.language.condition import Attribute, Comparison, Condition, Express
 from cerflow.language.node import Node
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import Labels, occurrences, resolve
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.guards import without_brackets
+from cerflow.logic.conditions.connectives import conjunction, conjuncts, conjuncts_opened
 from cerflow.logic.rewriting.rebuild import transformed
 
 #: A label and an attribute.
@@ -41,7 +40,7 @@ def with_implied_bounds(select: Select, schema: Schema) -> Select:
         own = labels[index]
         known = _known(formula, own, [(labels[k], holding[k]) for k in operands])
         if isinstance(formula, f.Filter):
-            known, added[index] = _followed(conjuncts(formula.condition), known, own, schema)
+            known, added[index] = _followed(formula.condition, known, own, schema)
         holding[index] = {place: bounds for place, bounds in known.items() if place[0] in own.assigned}
     if not any(added.values()):
         return select
@@ -76,14 +75,11 @@ def _known(current: f.Formula, labels: Labels, below: Sequence[tuple[Labels, _Bo
     return below[0][1] if below and not isinstance(current, f.Rename | f.SingleEvent) else {}
 
 
-def _followed(
-    parts: list[Condition], known: _Bounds, labels: Labels, schema: Schema
-) -> tuple[_Bounds, list[Condition]]:
-    """What holds after a filter with these parts, and of it what is neither among the parts nor known before."""
+def _followed(condition: Condition, known: _Bounds, labels: Labels, schema: Schema) -> tuple[_Bounds, list[Condition]]:
+    """What holds after a filter with a condition, and of it what neither the condition says nor was known before."""
     bounds = {place: set(some) for place, some in known.items()}
     relations: list[tuple[_Place, Operator, _Place]] = []
-    # What holds in a bracket holds of every event of its label.
-    inside = [inner for part in parts for inner in conjuncts(without_brackets(part))]
+    inside = conjuncts_opened(condition)
     for left, operator, right in [(i.left, i.operator, i.right) for i in inside if isinstance(i, Comparison)]:
         x, y = _place(left, labels, schema), _place(right, labels, schema)
         if x is not None and y is not None and x != y:

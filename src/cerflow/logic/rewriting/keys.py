@@ -6,7 +6,7 @@ equalities hold by themselves, and a negated part concerns only partial matches 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import chain, product
 
@@ -20,8 +20,7 @@ from cerflow.language import formula as f
 from cerflow.language.node import Node, walk
 from cerflow.language.select import Consumption, CountItem, ExpressionItem, LabelItem, ProjectionKind, Select
 from cerflow.logic.analysis.scopes import Labels, condition_labels, occurrences, of_operands, resolve
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
-from cerflow.logic.conditions.guards import without_brackets
+from cerflow.logic.conditions.connectives import conjunction, conjuncts, conjuncts_opened
 from cerflow.logic.rewriting.rebuild import transformed
 
 #: What counts events of the whole stream, or reads them in a notation of its own.
@@ -119,13 +118,6 @@ def _equality(part: c.Condition) -> _Equality | None:
     return None
 
 
-def _asked(condition: c.Condition) -> Iterator[c.Condition]:
-    """The parts of a filter, those in brackets with their labels."""
-    for part in conjuncts(condition):
-        # With ``prev`` a bracket asks nothing of a single event.
-        yield from [part] if c.reads_previous(part) else conjuncts(without_brackets(part))
-
-
 # -- which attributes are keys ---------------------------------------------------------------------------------------
 
 
@@ -136,7 +128,7 @@ def implied_keys(select: Select, schema: Schema) -> list[ImpliedKey]:
     keys: on their number, on which of them comes last before a deadline, or on how many matches there are.
     """
     filters = [node.condition for node in walk(select.formula) if isinstance(node, f.Filter)]
-    equal = filter(None, (_equality(part) for condition in filters for part in _asked(condition)))
+    equal = filter(None, (_equality(part) for condition in filters for part in conjuncts_opened(condition)))
     names = [name for name in dict.fromkeys(equality.attribute for equality in equal) if _serves(name, schema)]
     if not names or schema.forget is not None or not _divisible(select):
         return []
@@ -261,7 +253,7 @@ class _Connected:
             case f.Project(kept):
                 return _renamed(below[0], lambda labels: labels.intersection(kept))
             case f.Filter(_, condition):
-                asked = list(_asked(condition))
+                asked = conjuncts_opened(condition)
                 return tuple(self._filtered(index, asked, reading) for reading in below[0])
             case f.Disjunction():
                 return below[0] + below[1]
