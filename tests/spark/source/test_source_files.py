@@ -164,6 +164,13 @@ def test_types_that_spark_does_not_have(tmp_path):
         refuse_foreign(pa.schema([("x", pa.month_day_nano_interval())]), ["x"])
 
 
+def test_a_decimal_that_spark_does_not_have_may_be_left_out(tmp_path):
+    write(tmp_path, ticks(v=pa.array(range(200), pa.decimal256(50, 2))))
+    with pytest.raises(InputError, match=r"'v' has type decimal256\(50, 2\), which Spark does not have; leave it out"):
+        planned("SELECT * WHERE A", tmp_path, time="t")
+    assert planned("SELECT x[t] WHERE A AS x", tmp_path, time="t").rows == 200
+
+
 def test_a_file_that_has_changed(tmp_path):
     write(tmp_path, ticks())
     plan = planned(KEYED, tmp_path, time="t")

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema, to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructType
 
 from cerflow.base.errors import InputError
@@ -96,9 +96,13 @@ def refuse_foreign(columns: pa.Schema, needed: Iterable[str]) -> None:
     for name in needed:
         data_type = columns.field(name).type
         try:
-            from_arrow_type(_held(data_type), prefer_timestamp_ntz=True)
-        except PySparkException as error:
-            raise InputError(f"the column '{name}' has type {data_type}, which Spark does not have") from error
+            # Decimals of too many digits become a type of Spark, but not one of Arrow again.
+            declared(pa.schema([columns.field(name)]))
+        except (PySparkException, ValueError) as error:
+            raise InputError(
+                f"the column '{name}' has type {data_type}, which Spark does not have; leave it out: "
+                "list the attributes that are wanted in SELECT, as in SELECT x[price]"
+            ) from error
 
 
 def declared(schema: pa.Schema) -> tuple[StructType, pa.Schema]:
