@@ -278,6 +278,15 @@ def test_streams_that_do_not_fit_the_input() -> None:
         )
 
 
+@pytest.mark.parametrize("last", ["SELECT x.v AS v FROM d WHERE d AS x", "SELECT * FROM d, B WHERE B ; d"])
+def test_streams_that_are_told_apart_by_type(last: str) -> None:
+    program = cerflow.parse_program(f"DEFINE d AS SELECT y.v AS v FROM A WHERE A AS x : A AS y; {last}")
+    rows = [{"type": of, "v": k} for k, of in enumerate("ABAA")]
+    found = program.match(rows, stream="type").to_pylist()
+    assert len(found) == 2
+    assert bag(found) == bag(program.match(rows, stream="type", runner="semantics").to_pylist())
+
+
 def test_keys_that_a_definition_does_not_have_are_refused() -> None:
     program = cerflow.parse_program(DIP + "SELECT * FROM dip WHERE dip PARTITION BY [low, k]")
     with pytest.raises(QueryError, match=r"line 2, .*unknown partition key 'k'"):

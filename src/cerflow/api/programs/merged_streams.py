@@ -183,7 +183,9 @@ def statements_for(queries: Mapping[str | None, Query], events: Schema) -> list[
             read = [("the input", pa.schema([f for f in events.columns if f.name != events.stream]))] if inputs else []
             merged_columns = common_schema([*read, *((n, found[n].columns) for n in definitions)])
             stream = events.stream or free_name("stream", merged_columns.names)
-            schema = replace(events, columns=merged_columns.append(pa.field(stream, pa.string())), stream=stream)
+            # If types tell streams apart, events of definitions have their names as both.
+            others = [field for field in merged_columns if field.name != stream]
+            schema = replace(events, columns=pa.schema([*others, (stream, pa.string())]), stream=stream)
         columns = pa.schema([]) if name is None else _columns_of(name, query, schema, events)
         found[name] = Statement(name, query, schema, definitions, inputs, merged, columns)
     return list(found.values())
