@@ -16,6 +16,7 @@ from cerflow.language.grammar import numbers
 from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
 from cerflow.language.node import N, Node, walk, walk_into
+from cerflow.language.printer import show
 
 _Callback = Callable[["ConditionBuilder", Sequence[Piece]], Parsed]
 
@@ -62,7 +63,7 @@ class ConditionBuilder(TreeBuilder):
         if isinstance(value, c.Attribute) and value.label is None and part.name is not None:
             # No text gives a literal without a place, by which `no_truth_in` finds it.
             return c.Comparison(Operator.EQ, value, c.Literal(True), span=value.span)
-        raise _no_condition(span_of(part))
+        raise _no_condition(value, span_of(part))
 
     def condition_at_hand(self, part: Parsed) -> c.Condition:
         """The part as a condition on the current event; an error if a name stands as a condition there."""
@@ -341,15 +342,16 @@ def no_truth_in(tree: N) -> N:
     """The tree, if no name stands as a condition in it, which it does only below DEFINE; else an error."""
     for current in walk_into(tree, lambda _: True):
         match current:
-            case c.Comparison(_, c.Attribute(), c.Literal(True, span=None)):
-                raise _no_condition(current.span)
+            case c.Comparison(_, c.Attribute() as attribute, c.Literal(True, span=None)):
+                raise _no_condition(attribute, current.span)
     return tree
 
 
-def _no_condition(span: Span | None) -> QuerySyntaxError:
+def _no_condition(value: object, span: Span | None) -> QuerySyntaxError:
+    truth = f"{show(value)} = TRUE or " if isinstance(value, c.Attribute) else ""
     return QuerySyntaxError(
         "this is a value, but a condition is expected here",
         span=span,
-        hint="compare it with something, as in x.price > 10",
+        hint=f"compare it with something, as in {truth}x.price > 10",
         expected=("a condition",),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Collection, Iterable
+from decimal import Decimal
 from typing import Any
 
 from lark import Lark, UnexpectedInput, UnexpectedToken
@@ -102,6 +103,11 @@ _SHORT_UNITS = {
     **dict.fromkeys(("H", "HR", "HRS"), "HOURS"),
     "D": "DAYS",
 }
+#: Shorter units, with the powers of ten by which they are.
+_FINER_UNITS = {
+    **dict.fromkeys(("MICROSECOND", "MICROSECONDS", "MICROS", "US", "µs".upper()), 3),
+    **dict.fromkeys(("NANOSECOND", "NANOSECONDS", "NANOS", "NS"), 6),
+}
 _DEADLINE = "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
 #: What ends with the token found, whatever its case, and what to write instead.
 _ENDINGS = {
@@ -111,6 +117,7 @@ _ENDINGS = {
     r"\b(?:LIKE|REGEXP)\s+[^\s']+": "a pattern is a text in single quotes, as in LIKE 'a%'; = compares two values",
     r"\bLIMIT\s+\d+\s+(?:PER|BY|EACH|FOR)": "LIMIT counts at each event; take one of each key from the result",
     r"\bNOT\s+PRECEDED": "B with no A before it is B UNLESS A, and with no A since a C it is (C ; B) WITHOUT A",
+    r"\bIS\s+(?:NOT\s+)?(?:TRUE|FALSE)": "truth values are compared by =, as in x.ok = TRUE",
     r"\d\s*(?:WEEK|MONTH|YEAR)S?": "the longest unit is DAYS: a week is 7 DAYS",
 }
 
@@ -278,6 +285,8 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
         return f"write {word}="
     if "UNIT" in accepted and word in _SHORT_UNITS:
         return f"Did you mean {_SHORT_UNITS[word]}?"
+    if "UNIT" in accepted and word in _FINER_UNITS:
+        return _in_milliseconds(before, _FINER_UNITS[word])
     if list(names) == ["'->'"]:
         given = re.search(r"(\w+)\s*\[\s*(\w+)\s*$", before)
         if given and _COMPARED.fullmatch(word):
@@ -298,3 +307,12 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
             None if nearest(word, ("FROM", "WHERE")) else "the formula comes after WHERE: SELECT * FROM s WHERE A ; B"
         )
     return None
+
+
+def _in_milliseconds(before: str, digits: int) -> str:
+    """How the number at the end of a text is written, of a unit that is ``digits`` powers of ten below milliseconds."""
+    number = re.search(r"(?<![\w.])\d+(?:\.\d+)?\s*$", before)
+    amount = None if number is None else Decimal(number[0].strip()).scaleb(-digits)
+    if amount is None or amount % Decimal("0.001"):
+        return "the shortest unit is MILLISECONDS, with up to three digits after the point: a microsecond is 0.001"
+    return f"the shortest unit is MILLISECONDS: {amount.normalize():f} MILLISECONDS"
