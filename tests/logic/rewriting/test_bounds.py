@@ -137,3 +137,23 @@ def test_the_matches_stay_the_same(seed):
                 continue
     assert changed > 1
     assert found or EXAMPLES < 1
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "b[v > prev(v) AND v > 5] AND a.v > b.v",
+        "b[prev(v) > 5 AND v > 5] AND a.w > b.w",
+        "NOT (b[v > prev(v) AND v > 5] AND b.v = 2)",
+        "(b[v > prev(v)] OR b.v = 1) AND b.v < a.v",
+        "b[v > 5 AND prev(v) = 9] AND b.v < a.v",
+    ],
+)
+@pytest.mark.parametrize("formula", ["A AS a ; B AS b", "A AS a ; B+ AS b", "A AS a ; (B AS b OR A)"])
+def test_brackets_with_prev_ask_nothing_of_the_first_event(formula, condition):
+    query = cerflow.parse(f"SELECT * WHERE ({formula}) FILTER {condition}")
+    rows = [("A", 3, 3.0), ("B", 2, 2.0), ("B", 1, 1.0), ("B", 7, 1.5), ("A", 8, 9.0), ("B", 7, 8.0)]
+    table = pa.table([*zip(*[(of, t, v, w, "") for t, (of, v, w) in enumerate(rows)])], schema=COLUMNS)
+    expected = bag(semantics(query, table, time="t"))
+    assert expected
+    assert bag(one_batch(query, table, time="t")) == expected
