@@ -242,6 +242,8 @@ STRING_SLACK = 100_000
 SCAN_ASKED_ALONE = 6
 #: Texts of a column that a scan has room for at a time.
 SCAN_TEXTS = 1 << 17
+#: Rows of the first batch where it is asked whether there is a match, and how many times as many the next one has.
+SOON_ROWS, SOON_TIMES = 1 << 14, 8
 #: Texts of a column whose tests are remembered.
 TESTED_TEXTS = 100_000
 #: Distinct texts of a batch that are read one by one.

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cerflow
+from cerflow.base import limits
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.planning import limit_of
 from support.conformance import drawn
@@ -184,3 +185,26 @@ def test_matches_are_events_again():
 
 def test_pickled_rows_need_no_engine():
     assert pickle.loads(pickle.dumps(PAIRS.match(letters("AB"))[0])) == PAIRS.match(letters("AB")).to_pylist()[0]
+
+
+SOON = [
+    "SELECT * WHERE (A AS a ; B AS b) FILTER a.v = 7 AND b.v > a.v",
+    "SELECT * WHERE A ; B : A PARTITION BY v WITHIN 40 EVENTS",
+    "SELECT MAX * WHERE (A AS a)+ FILTER a.v > 8 WITHIN 12 [v]",
+    "SELECT * WHERE A AS a NOT FOLLOWED BY (B AS b FILTER b.v = a.v) FOR 60 MILLISECONDS",
+    "SELECT NONE WHERE A ; C",
+]
+
+
+@pytest.mark.parametrize("text", SOON)
+@pytest.mark.parametrize("rows", [1, 7, 300])
+@pytest.mark.parametrize("first", [0, 600, 995])
+def test_whether_there_is_a_match_is_asked_of_a_few_rows_first(text, rows, first, monkeypatch):
+    monkeypatch.setattr(limits, "SOON_ROWS", rows)
+    types = ["C"] * first + ["A", "B", "A", "A", "B"] * 200
+    table = pa.table({"type": types[:1000], "v": [n % 10 for n in range(1000)], "t": range(1000)})
+    for until in (None, 2000):
+        found = cerflow.parse(text.replace("[v]", "[t]")).match(table, time="t", until=until)
+        there = bool(found)
+        assert not there or found.reached() <= max(8 * rows, first + 9 * rows + 100)
+        assert there == (found.count() > 0)

@@ -66,7 +66,8 @@ class Matches:
         self._stream = stream
         self._found = parts
         #: The parts as they are read: ``tell_none`` is called once when all were read and there was none.
-        self._told = parts if tell_none is None else RereadParts(partial(told_if_none, parts, cache(tell_none)))
+        self._tell_none = tell = None if tell_none is None else cache(tell_none)
+        self._told = parts if tell is None else RereadParts(partial(told_if_none, parts, tell))
         self._parts = RereadParts(partial(chosen_parts, self._told))
         self._report = report
         self._limit = limit
@@ -136,8 +137,11 @@ class Matches:
     def __bool__(self) -> bool:
         if isinstance(self._picker, NumberRange):
             return next(iter(self.to_batches(1, columns=["detected_at"])), None) is not None
+        soon, parts = getattr(self._found, "soon", None), self._told
+        if soon is not None:
+            parts = soon() if self._tell_none is None else told_if_none(soon(), self._tell_none)
         # Every detection has a match.
-        return any(len(part.graph.detections) for part in self._told)
+        return any(len(part.graph.detections) for part in parts)
 
     def __len__(self) -> int:
         rows = self.rows()

@@ -58,10 +58,19 @@ class FiniteStream:
         for _, parts in self.detected():
             yield from parts
 
-    def detected(self) -> Iterator[tuple[str, list[Part]]]:
-        """The detections of each query, batch by batch; raises as `detected_between`."""
+    def soon(self) -> Iterator[Part]:
+        """The same parts from smaller batches at first, so that the first part does not wait for the whole stream."""
+        for _, parts in self.detected(limits.SOON_ROWS):
+            yield from parts
+
+    def detected(self, rows: int | None = None) -> Iterator[tuple[str, list[Part]]]:
+        """The detections of each query, batch by batch, the first of so many ``rows``; raises as `detected_between`."""
         driver, count = self.driver(0), self.table.num_rows
-        yield from self.detected_between(driver, 0, count - self._clocked)
+        at = 0
+        while rows is not None and at + rows < count - self._clocked:
+            yield from self.detected_between(driver, at, at + rows)
+            at, rows = at + rows, limits.SOON_TIMES * rows
+        yield from self.detected_between(driver, at, count - self._clocked)
         driver.prompt = True
         yield from self.detected_between(driver, count - self._clocked, count)
         yield from self.detected_at_end(driver)
