@@ -298,3 +298,18 @@ def test_a_snapshot_holds_what_may_go_on():
     for keys in ("", " PARTITION BY k"):
         query = cerflow.parse(f"SELECT * WHERE A : B : C{keys}")
         assert restored_at_every_event(query, table) == query.match(table).to_pylist()
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+@pytest.mark.parametrize(
+    "pattern", ["(A AS a):{20} : (A AS b):{11}", "(A AS a):{20} : (A AS b):{12}", "(A AS a):{16} : (A AS b):{24}"]
+)
+def test_long_matches_have_no_more_steps_than_there_are_bits(pattern, keys, monkeypatch):
+    generator = random.Random(5)
+    columns = {"k": [generator.randrange(4) for _ in range(3_000)], "v": [generator.randrange(9) for _ in range(3_000)]}
+    table = pa.table({"type": ["A"] * 3_000, **columns, "t": range(3_000)})
+    query = cerflow.parse(f"SELECT * WHERE {pattern} FILTER first(a.v) < last(b.v) AND sum(a.v) > 60{keys}")
+    found = query.match(table, time="t").to_pylist()
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1 << 40)
+    assert found == query.match(table, time="t").to_pylist()
+    assert len(found) > 300

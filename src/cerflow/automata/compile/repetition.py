@@ -17,7 +17,9 @@ from cerflow.logic.conditions.guards import Stored
 def needs_counter(operand: Fragment, formula: Repetition) -> bool:
     """Whether the repetition is too large to be written out."""
     copies = formula.most or max(1, formula.least)
-    return copies > 1 and copies * operand.states > limits.REPEATED_STATES
+    # Neighbours in time share a state, and whole columns have no counter.
+    each = operand.states - 1 if formula.strict else operand.states
+    return copies > 1 and copies * each > limits.REPEATED_STATES - 2
 
 
 def repeat(operand: Fragment, formula: Repetition, counter: RegisterFile | None) -> Fragment:

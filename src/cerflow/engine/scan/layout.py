@@ -171,6 +171,8 @@ CANDIDATE_WORDS = 3
 # may be, and how many rows there are so far
 G_ROW, G_STEPS, G_ROWS = range(3)
 GROUP_WORDS = 3
+#: Steps that G_STEPS has bits for.
+KEYED_STEPS = 32
 # What it matters of events of a key that are left out: nothing, whether there are any directly before one, how many
 NEITHER, WHETHER, HOW_MANY = range(3)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers

@@ -91,8 +91,9 @@ def contiguity(
     if key is None:
         return "a key in one of several columns"
     length = max(levels) + 1
-    if length >= layout.CARRIED:
-        return f"more than {layout.CARRIED - 1} positions in a match"
+    most = layout.KEYED_STEPS if keys else layout.CARRIED - 1
+    if length > most:
+        return f"more than {most} positions in a match"
     steps = [1 << level for level in levels]
     made = Links(tables, outputs, to, levels=True)
     links, decided = made.rows(steps)
