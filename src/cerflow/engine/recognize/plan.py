@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
 from operator import attrgetter
 from threading import Lock
 
@@ -60,7 +60,14 @@ class InputStreams:
         """The rows of the named streams, and their indexes (None: all); the first row is number ``first`` of all."""
         if self._column is None:
             return rows, None
-        mask = pc.is_in(rows.column(self._column).cast(pa.string()), value_set=self._names)
+        column = rows.column(self._column)
+        if pa.types.is_dictionary(column.type):
+            named = pc.is_in(column.dictionary.cast(pa.string()), value_set=self._names)
+            mask = named.take(column.indices)
+        else:
+            # To compare with each takes less time than to look all up.
+            texts = column if pa.types.is_large_string(column.type) else column.cast(pa.string())
+            mask = reduce(pc.or_, (pc.equal(texts, name.cast(texts.type)) for name in self._names))
         index = np.flatnonzero(truths_of(mask))
         if self.position == POSITION:
             rows = rows.append_column(POSITION, array_of_numbers(np.arange(first, first + rows.num_rows)))
