@@ -69,6 +69,10 @@ def run(
         usage("--master and --conf are settings of Spark; they do not work with --runner local", "--runner")
     if runner == "local" and any(directory.values()):
         usage("directories (--output-mode, --partition-by) are written by Spark, not by --runner local", "--runner")
+    only_local = {"--memory": options.memory, "--timeout": options.timeout}
+    limit = next((name for name, value in only_local.items() if value), None)
+    if limit is not None and (runner == "spark" or any((only_spark | directory).values())):
+        usage("this is a limit of a run in this process (--runner local); Spark has none", limit)
     if until is not None and not inputs.time:
         usage("--until is a time: name the column of times with --time-column", "--until")
     with about(query, predicates):
@@ -82,10 +86,9 @@ def run(
         )
         on_spark, reason = runner == "spark", ""
         if runner == "auto":
-            given = [option for option, value in (only_spark | directory).items() if value]
-            on_spark, reason = choose_runner([one.events for one in request.inputs.inputs], given)
-        if on_spark and (options.memory is not None or options.timeout is not None):
-            usage("--memory and --timeout are limits of a run in this process (--runner local)", "--runner")
+            given = [name for name, value in (only_spark | directory).items() if value]
+            here = [] if limit is None else [limit]
+            on_spark, reason = choose_runner(request.inputs.inputs, given, here, request.evaluates)
         with Progress() as shown:
             if on_spark:
                 require_pyspark()

@@ -32,7 +32,6 @@ from cerflow.engine.recognize.planning import limit_of
 from cerflow.engine.results.report import Report
 from cerflow.files.input_plans import SplitRows
 from cerflow.files.reading import arrives, arriving_events
-from cerflow.files.row_groups import OrderedGroups
 from cerflow.language.select import CountItem
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.look.viewing.plots import MatchesOverTime
@@ -134,12 +133,8 @@ def _as_a_whole(request: Request, show: Progress, watch: PhaseTimer) -> _Prepare
 
 def _by_row_groups(request: Request) -> _Prepared | None:
     """The matches in Parquet of which one row group after the other is read; None for input that is read at once."""
-    query, columns = request.query, request.inputs.columns
-    whole = request.inputs.named or len(request.inputs.inputs) > 1 or request.options.summary
-    if whole or isinstance(query, Program) or not request.bad_records.fails:
-        return None
-    groups = OrderedGroups.of(request.inputs.inputs[0], columns)
-    if groups is None:
+    query, columns, groups = request.query, request.inputs.columns, request.groups
+    if groups is None or isinstance(query, Program):
         return None
     schema, sample = columns.schema(groups.schema, None), groups.sample(query.types_named())
     query.check(schema)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import runpy
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypedDict, cast, get_args
 
@@ -27,11 +28,12 @@ from cerflow.engine.results.report import CountForm
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import REFUSED, ColumnRoles
 from cerflow.files.reading import ReadEvents, as_refused, read_inputs
+from cerflow.files.row_groups import OrderedGroups
 from cerflow.files.sources import Source, parse_source, source_name
 from cerflow.language.node import walk
 from cerflow.language.predicates.registry import registered_predicates
 from cerflow.language.select import Select
-from cerflow.logic.analysis.columns import ColumnUsage, usage_of
+from cerflow.logic.analysis.columns import ColumnUsage, columns_named, usage_of
 
 
 class MatchForm(TypedDict):
@@ -156,6 +158,29 @@ class Request:
         self.output_format = output_format_of(output.output, output.output_format)
         #: The form of the matches.
         self.form: MatchForm = {"flat": output.flat, "counts": options.counts}
+
+    @cached_property
+    def groups(self) -> OrderedGroups | None:
+        """The row groups of Parquet that can be read one after the other; None for input that is read as a whole.
+
+        Raises InputError for files that cannot be read.
+        """
+        whole = self.inputs.named or len(self.inputs.inputs) > 1 or self.options.summary
+        if whole or isinstance(self.query, Program) or not self.bad_records.fails:
+            return None
+        return OrderedGroups.of(self.inputs.inputs[0], self.inputs.columns)
+
+    def evaluates(self, one: Input[Source], column: str) -> bool | None:
+        """Whether the query evaluates a column of the files of an input; None if a run in this process skips it."""
+        if self._evaluated is None or self.inputs.columns.name_of(one, column) in self._evaluated:
+            return True
+        return None if self.groups is not None else False
+
+    @cached_property
+    def _evaluated(self) -> Collection[str] | None:
+        roles = self.inputs.columns
+        tree = self.query.reading_input if isinstance(self.query, Program) else self.query.tree
+        return columns_named(tree, roles.type, roles.time, roles.sequence)
 
     def write(
         self,

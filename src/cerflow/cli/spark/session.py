@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from importlib import import_module
 from importlib.resources import as_file, files
 from importlib.util import find_spec
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 
+from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
 from cerflow.base.errors import InputError
 from cerflow.cli.output.reporting import in_largest_unit, note, warn
@@ -213,23 +215,32 @@ except ImportError:  # Windows, where processes have no limits of their own
 
 #: Bytes of memory that rows need for each byte of their file, including temporary copies.
 _TEXT = {InputFormat.CSV: 4, InputFormat.JSON: 8}
-#: Bytes of memory for each value, including copies, for formats that tell the number of values.
-_VALUE = 48
+#: Bytes of memory for each value, including copies, for formats that tell the number of values: of columns that are
+#: evaluated, that are only read, and that are skipped (see `Request.evaluates`).
+_VALUE: dict[bool | None, int] = {True: 48, False: 16, None: 0}
 _INSTALL = "pip install 'cerflow[spark]'"
 
 
-def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> tuple[bool, str]:
-    """Decide by the inputs whether to run on Spark; ``spark_options`` are the given options that only Spark knows.
+def choose_runner(
+    inputs: Sequence[Input[Source]],
+    spark_options: Iterable[str],
+    local_options: Iterable[str] = (),
+    evaluates: Callable[[Input[Source], str], bool | None] = lambda *_: True,
+) -> tuple[bool, str]:
+    """Decide by the inputs whether to run on Spark; the options are the given ones that only one runner knows.
 
-    The reason is for the closing line, unless it has been said at once.
+    ``evaluates`` is as `Request.evaluates`. The reason is for the closing line, unless it has been said at once.
     """
-    given = next(iter(spark_options), None)
+    given, here = next(iter(spark_options), None), next(iter(local_options), None)
     if given is not None:
         return True, f"on Spark, because of {given}"
-    files = [(file, source.format) for source in sources for file in source.files]
+    if here is not None:
+        return False, f"in this process, because of {here}"
+    files = [(file, one) for one in inputs for file in one.events.files]
     if not files:
         return False, "in this process, as standard input is"
-    needed, free = sum(memory_needed(*file) for file in files), available_memory()
+    needed = sum(memory_needed(file, one.events.format, partial(evaluates, one)) for file, one in files)
+    free = available_memory()
     known = (in_largest_unit(number, ("bytes", "KiB", "MiB", "GiB"), 1024) for number in (needed, free))
     figures = f"the input needs about {' of '.join(known)} of free memory"
     if needed * limits.MEMORY_SHARE <= free:
@@ -242,21 +253,34 @@ def choose_runner(sources: Sequence[Source], spark_options: Iterable[str]) -> tu
     return missing is None, ""
 
 
-def memory_needed(file: Path, input_format: InputFormat) -> int:
-    """An estimate, without reading the rows, of the bytes that the rows of a file need while they are matched."""
+def memory_needed(
+    file: Path, input_format: InputFormat, evaluates: Callable[[str], bool | None] = lambda _: True
+) -> int:
+    """An estimate, without reading the rows, of the bytes that the rows of a file need while they are matched.
+
+    Of a file that tells its columns, ``evaluates`` says what becomes of them.
+    """
     try:
         size = file.stat().st_size
         if input_format is InputFormat.PARQUET:
             footer = pyarrow.parquet.read_metadata(file)
-            packed: int = sum(footer.row_group(k).total_byte_size for k in range(footer.num_row_groups))
-            return max(packed, _VALUE * int(footer.num_rows * footer.num_columns))
+            return sum(_bytes_of_column(footer, k, evaluates) for k in range(footer.num_columns))
         if input_format is InputFormat.ORC:
             found = pyarrow.orc.ORCFile(file)
-            return max(size, _VALUE * int(found.nrows * len(found.schema)))
+            return max(size, sum(_VALUE[evaluates(name)] for name in found.schema.names) * int(found.nrows))
     except (OSError, pa.ArrowException):
         # The reader of the file will report the error.
         return 0
     return size * COMPRESSIONS.get(file.suffix.lower(), 1) * _TEXT[input_format]
+
+
+def _bytes_of_column(footer: pyarrow.parquet.FileMetaData, number: int, evaluates: Callable[[str], bool | None]) -> int:
+    """The bytes that the values of a column of Parquet need; fields of nested columns are columns of the file."""
+    path = footer.schema.column(number).path
+    use = evaluates(path if path in footer.schema.to_arrow_schema().names else path.partition(".")[0])
+    groups = range(footer.num_row_groups) if use else ()
+    unpacked: int = sum(footer.row_group(k).column(number).total_uncompressed_size for k in groups)
+    return max(unpacked, _VALUE[use] * int(footer.num_rows))
 
 
 def available_memory() -> int:
