@@ -47,6 +47,11 @@ FILES = {
         b"type,v,a,b,c,d\nA,NaN,TRUE,2024-01-01,2024-02-30,09:30\nB,-inf,false,2024-01-02,2024-03-01,x\n",
         ([0, 1], []),
     ),
+    "semicolons.excel.csv": (
+        b'type;v;s;t\nA;1,5;"a;b";1.3.2024 09:30\nB;1.5;1,5;02.03.2024 10:00\n\nB;"2,0";x"y;31.02.2024 10:00\nB\n'
+        b"B;-,5e1;1.5;\nB;7;;02.03.2024 10:00\n",
+        ([0, 5], [1, 2, 3, 4]),
+    ),
     "spaces.csv": (b"type,v,w\nA, 1 ,\t2\nB,\xc2\xa02,x\n", ([0, 1], [])),
     "moments.csv": (b"type,v,t\nA,1,2024-01-01T00:00:00+02:00\nB,2,2024-01-01 00:00:00.1234567\n", ([0, 1], [])),
     "long.csv": (b"type,v\n" + b"A,1\n" * 60_000 + b"B\nB,2\nB,x\n", ([*range(60_000), 60_001], [60_000, 60_002])),
@@ -111,7 +116,12 @@ TABLES = {
     "text.orc": (pa.table({"type": ["A", "B"], "v": ["1.5", "99999999999999999999"], "t": ["a", "b"]}), []),
     "typed.parquet": (pa.table({"type": pa.array([1, None, 2]), "v": pa.array([1, 2, 3], pa.int32())}), [1]),
 }
-ENCODINGS = {"utf16": "utf-16", "latin1": "latin-1", "cp1252": "cp1252"}
+FORMS = {
+    "utf16": {"encoding": "utf-16"},
+    "latin1": {"encoding": "latin-1"},
+    "cp1252": {"encoding": "cp1252"},
+    "excel": {"delimiter": ";", "decimal_point": ",", "time_format": "%d.%m.%Y %H:%M", "time": ["t"]},
+}
 QUERY = cerflow.parse("SELECT * WHERE A AS a ; B AS b FILTER a.v + b.v > 0")
 
 
@@ -124,8 +134,8 @@ def rows_of(table):
 
 
 def options(path, **others):
-    encoding = next((encoding for mark, encoding in ENCODINGS.items() if f".{mark}." in path.name), "utf-8")
-    return InputOptions([str(path)], encoding=encoding, **others)
+    form = next((form for mark, form in FORMS.items() if f".{mark}." in path.name), {})
+    return InputOptions([str(path)], **form, **others)
 
 
 def local(given):
@@ -238,7 +248,7 @@ def test_spark_reads_the_same(tmp_path, spark, monkeypatch):
     monkeypatch.setattr(limits, "FILE_PIECE_BYTES", 100_000)
     for name, (content, expected) in FILES.items():
         kind = "csv" if ".csv" in name else "json"
-        alone = isinstance(expected, str) or any(f".{mark}." in name for mark in ENCODINGS)
+        alone = isinstance(expected, str) or any(f".{mark}." in name for mark in FORMS)
         folder = tmp_path / ("alone" if alone else kind)
         folder.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)

@@ -8,17 +8,19 @@ from hypothesis import strategies as st
 
 from cerflow.base.errors import InputError
 from cerflow.files.column_types import Look, look_at, type_named, type_of
-from cerflow.files.conversion import converted
+from cerflow.files.conversion import USUAL, converted, notation_of
 
 
 def text(*values):
     return pa.chunked_array([pa.array(values, pa.string())])
 
 
-def read(column, use, declared=None):
+def read(column, use, declared=None, notation=USUAL):
     """A column of text as what it is used for."""
-    look = look_at(column, np.arange(len(column)), "t.csv", "number" if declared else use, typed=False)
-    return converted(column.combine_chunks(), type_of("v", look, use, declared))
+    used = "number" if declared else use
+    look = look_at(column, np.arange(len(column)), "t.csv", used, typed=False, notation=notation)
+    kind = type_of("v", look, use, declared, notation)
+    return converted(notation.usual(column.combine_chunks(), times=use == "time"), kind)
 
 
 def to_numbers(column):
@@ -47,6 +49,41 @@ def test_integers_beyond_64_bits_become_floats():
 def test_what_is_no_number_is_pointed_out():
     found = to_numbers(text("1", "abc", "", "1,5", "0x10"))
     assert found.to_pylist() == [1, None, None, None, None]
+
+
+def test_numbers_may_have_a_decimal_comma():
+    notation = notation_of(",")
+    found = read(text("1,5", " -,5e1 ", "7", "1.5", "1,2,3", "nan"), "number", notation=notation)
+    assert [str(v) for v in found.to_pylist()] == ["1.5", "-5.0", "7.0", "None", "None", "nan"]
+    assert read(text("1,5", "2"), "other", notation=notation).to_pylist() == [1.5, 2.0]
+    with pytest.raises(InputError, match="has '1,5'; is the decimal point a comma"):
+        to_numbers(text("1,5"))
+    with pytest.raises(InputError, match="the decimal point may be"):
+        notation_of(";")
+
+
+@pytest.mark.parametrize(
+    ("form", "values", "expected"),
+    [
+        ("%d.%m.%Y %H:%M:%S", ["01.02.2024 10:20:30", "1.2.2024 10:20:30"], ["2024-02-01 10:20:30"] * 2),
+        ("%d/%m/%Y", ["29/02/2024", "29/02/2023", "2024-02-01"], ["2024-02-29 00:00:00", None, None]),
+        ("%Y%m%dT%H%M%S.%f", ["20240201T102030.5", "20240201"], ["2024-02-01 10:20:30.500000", None]),
+        ("%Y-%m-%d %H:%M:%S%z", ["2024-02-01 10:20:30+0100", "x"], ["2024-02-01 09:20:30+00:00", None]),
+        ("%b %d, %y (%%)", ["Feb 1, 24 (%)", None], ["2024-02-01 00:00:00", None]),
+        ("%H:%M", ["10:20", "25:00"], ["1900-01-01 10:20:00", None]),
+    ],
+)
+def test_times_may_have_a_format(form, values, expected):
+    found = read(text(*values), "time", notation=notation_of(".", form)).to_pylist()
+    assert [v if v is None else str(v) for v in found] == expected
+
+
+def test_what_is_no_format_of_times():
+    for form in ("", "now", "%Q", "%d.%m.%Y %"):
+        with pytest.raises(InputError, match="is not a format of times"):
+            notation_of(".", form)
+    with pytest.raises(InputError, match=r"is a time \(%d\.%m\.%Y\); row 0"):
+        read(text("2024-02-01"), "time", notation=notation_of(".", "%d.%m.%Y"))
 
 
 def test_a_column_of_nothing_else_is_at_fault_itself():

@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import datetime
 from decimal import Decimal
 
@@ -110,6 +111,19 @@ def test_files_without_rows(tmp_path):
         assert ("v" in table.column_names) == (name == "b.csv")
 
 
+@pytest.mark.parametrize("sign", [";", "|", "\\t"])
+def test_columns_between_other_signs(tmp_path, sign):
+    text = "type,at,v\nA,01.02.2024,5\n".replace(",", sign.replace("\\t", "\t"))
+    path = write(tmp_path / "t.csv", text)
+    with pytest.raises(InputError, match=re.escape(f"say delimiter='{sign}' (--delimiter '{sign}')")):
+        cerflow.read_events(path)
+    table = cerflow.read_events(path, delimiter=sign, time_format="%d.%m.%Y", time="at")
+    assert table.to_pylist() == [{"type": "A", "at": datetime(2024, 2, 1), "v": 5}]
+    # A name may be as it is if it is meant.
+    path = write(tmp_path / "one.csv", "a;b\nA\n")
+    assert cerflow.read_events(path, type="a;b").to_pylist() == [{"a;b": "A"}]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
@@ -127,6 +141,9 @@ def test_what_cannot_be(tmp_path, options, says):
         cerflow.read_events(path, **options)
     with pytest.raises(InputError, match="no path"):
         cerflow.read_events([])
+    for delimiter in ("", ";;", "é", '"', "\n"):
+        with pytest.raises(InputError, match="cannot separate columns"):
+            cerflow.read_events(path, delimiter=delimiter)
     with pytest.raises(InputError, match="there is no file or directory"):
         cerflow.read_events(tmp_path / "nothing.csv")
     with pytest.raises(ValueError, match="on_bad_record must be"):

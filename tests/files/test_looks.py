@@ -49,7 +49,7 @@ def read(path, columns, declared):
     """What is read of a file, to the bit, or the error."""
     types = {"v": type_named(declared)} if declared else {}
     try:
-        events = read_inputs([Input(source_of(str(path), InputFormat.CSV, "utf-8", types))], columns)
+        events = read_inputs([Input(source_of(str(path), InputFormat.CSV, None, types))], columns)
     except InputError as error:
         return str(error)
     rows = None if events.rows is None else events.rows.tolist()

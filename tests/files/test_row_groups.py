@@ -13,7 +13,6 @@ import pytest
 from cerflow import cli
 from cerflow.api.stream_inputs import Input
 from cerflow.base import limits
-from cerflow.cli.commands import local_runner
 from cerflow.files.input_plans import ColumnRoles
 from cerflow.files.row_groups import OrderedGroups
 from cerflow.files.sources import parse_source
@@ -67,7 +66,7 @@ def both(monkeypatch, capfd, path, *arguments):
     assert groups_of(path) is not None
     found = run(monkeypatch, capfd, *given)
     with monkeypatch.context() as patch:
-        patch.setattr(local_runner.OrderedGroups, "of", lambda *_: None)
+        patch.setattr(OrderedGroups, "of", lambda *_: None)
         assert run(monkeypatch, capfd, *given) == found
     return found
 

@@ -133,6 +133,7 @@ PREDICATES = option("Python that registers predicates for the query. May be repe
 #: Help of options that several groups have.
 LANGUAGE = "Language of the query; unless given, files *.sremo are in SREMO."
 KEY_TIMEOUT = "A key starts again after a pause between its events that is longer than this, as in '30 minutes'."
+DELIMITER = "What separates the columns of CSV: one character, such as ';' or '\\t'."
 FLAT = "Write a column for each label and attribute, in place of the list of events."
 BAD_RECORD = "What to do with a record that cannot be used."
 
@@ -155,8 +156,8 @@ class QueryOptions:
 class InputOptions:
     """Where the events are, and what the columns of the inputs mean.
 
-    Of a column ``VALUE`` applies to all inputs, ``NAME=VALUE`` to the one of that name; ``encoding`` applies to all
-    text files, ``key_timeout`` to all inputs.
+    Of a column ``VALUE`` applies to all inputs, ``NAME=VALUE`` to the one of that name; ``encoding``,
+    ``delimiter``, ``decimal_point`` and ``time_format`` apply to all text, ``key_timeout`` to all inputs.
     """
 
     inputs: Many = option(
@@ -191,6 +192,11 @@ class InputOptions:
     )
     encoding: str = option(
         "Encoding of CSV and JSON: utf-8, utf-16, latin-1, cp1252, …", default="utf-8", metavar="NAME"
+    )
+    delimiter: str = option(DELIMITER, default=",", metavar="SIGN")
+    decimal_point: str = option("Decimal point of numbers in text: '.' or ','.", default=".", metavar="SIGN")
+    time_format: str | None = option(
+        "Form of times in text, as in '%d.%m.%Y %H:%M:%S' (default: ISO 8601).", metavar="FORMAT"
     )
     key_timeout: str | None = option(KEY_TIMEOUT, metavar="DURATION", parser=duration)
 

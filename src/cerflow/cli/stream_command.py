@@ -26,6 +26,7 @@ class StreamOptions:
         metavar="DIR|kafka://HOST:PORT/TOPIC",
     )
     input_format: InputFormat | None = o.option("Format of the input, if its name does not show it.")
+    delimiter: str = o.option(o.DELIMITER, default=",", metavar="SIGN")
     columns: str | None = o.option(
         "Columns of the events, as in 'type string, time timestamp, v int' (files: inferred at the first start).",
         metavar="DDL",

@@ -51,7 +51,7 @@ def read_blocks(
     path = content.path
     with reading(content.name, source.format):
         if source.format is InputFormat.CSV:
-            found = csv_blocks(content, source.encoding)
+            found = csv_blocks(content, source.encoding, source.delimiter)
         elif source.format is InputFormat.JSON:
             found = json_blocks(content, source.encoding, as_text)
         else:
@@ -156,18 +156,18 @@ def _line_after(stream: BinaryIO, place: int) -> int:
     return stream.tell()
 
 
-def csv_blocks(content: raw.FilePart, encoding: str) -> Iterator[raw.Block]:
+def csv_blocks(content: raw.FilePart, encoding: str, delimiter: str = ",") -> Iterator[raw.Block]:
     """The blocks of a file; none if it is empty, and one without rows if there is only a header."""
     advice = raw.wrong_encoding(content, encoding)
     problem = f"of {content.name} is not {encoding}"
     names: list[str] = []
-    pieces = raw.RowPieces(content, encoding, "csv")
+    pieces = raw.RowPieces(content, encoding, "csv", delimiter)
     for piece in pieces:
         begin = 0
         if not names and piece.strip(b"\r\n"):
-            begin = len(raw.header_of(piece))
+            begin = len(raw.header_of(piece, delimiter.encode()))
             try:
-                names = _read_csv(piece[:begin]).column_names
+                names = _read_csv(piece[:begin], delimiter).column_names
             except pa.ArrowInvalid as error:
                 # It has a quotation mark that is not closed.
                 raise pieces.too_long() from error
@@ -178,19 +178,19 @@ def csv_blocks(content: raw.FilePart, encoding: str) -> Iterator[raw.Block]:
                 raise pieces.error(f"the header has the column '{double}' more than once")
         rows = piece[begin:]
         if names and rows.strip(b"\r\n"):
-            block = _csv_block(rows, names, pieces.done, problem, advice)
+            block = _csv_block(rows, delimiter, names, pieces.done, problem, advice)
             pieces.done += len(block.rows) + len(block.malformed)
             yield block
     if names and not pieces.done:
         yield raw.Block(pa.table({name: pa.array([], pa.string()) for name in names}), np.array([], np.int64))
 
 
-def _read_csv(data: bytes, names: list[str] | None = None, refuse: Any = None) -> pa.Table:
+def _read_csv(data: bytes, delimiter: str, names: list[str] | None = None, refuse: Any = None) -> pa.Table:
     return pyarrow.csv.read_csv(
         pa.BufferReader(data),
         # Rows are only numbered when they are read by one thread.
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
-        pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+        pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
         # Only an empty field is null: the word NA may be a name.
         pyarrow.csv.ConvertOptions(
             check_utf8=False,
@@ -202,7 +202,7 @@ def _read_csv(data: bytes, names: list[str] | None = None, refuse: Any = None) -
     )
 
 
-def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice: str) -> raw.Block:
+def _csv_block(data: bytes, delimiter: str, names: list[str], number: int, problem: str, advice: str) -> raw.Block:
     malformed: list[raw.Malformed] = []
 
     def refuse(row: Any) -> str:
@@ -210,7 +210,7 @@ def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice:
         malformed.append((number + row.number - 1, raw.readable_text(row.text), reason))
         return "skip"
 
-    table = _read_csv(data, names, refuse)
+    table = _read_csv(data, delimiter, names, refuse)
     rows = np.arange(number, number + len(table) + len(malformed))
     rows = np.setdiff1d(rows, [row for row, _, _ in malformed]) if malformed else rows
     columns: dict[str, pa.Array] = {}
@@ -220,7 +220,8 @@ def _csv_block(data: bytes, names: list[str], number: int, problem: str, advice:
         for place in wrong:
             spoilt.setdefault(place, []).append(f"{name} {problem}: '{columns[name][place].as_py()}'; {advice}")
     last = columns[names[-1]][-1].as_py() if len(table) else None
-    open_ended = last is not None and ("\n" in last or "\r" in last) and raw.end_of_rows(data) < len(data)
+    broken = last is not None and ("\n" in last or "\r" in last)
+    open_ended = broken and raw.end_of_rows(data, delimiter.encode()) < len(data)
     if open_ended and not data.rstrip(b"\r\n").endswith(b'"'):
         spoilt.setdefault(len(table) - 1, []).append("a quotation mark is opened and never closed")
     return raw.Block(pa.table(columns), rows, spoilt, malformed)

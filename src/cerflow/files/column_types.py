@@ -84,11 +84,13 @@ class Look:
         return Look(self.values + other.values, self.forms + other.forms, nested, mixed, example, padded)
 
 
-def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool) -> Look:
+def look_at(
+    column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: bool, notation: c.Notation = c.USUAL
+) -> Look:
     """The forms of the values of a column.
 
     ``rows`` are the numbers of the values in the file; ``typed`` says that the format has types, so that what is text
-    there is not taken for numbers unless somebody needs them.
+    there is not taken for numbers unless somebody needs them. ``notation`` is that of the values.
     """
     values = len(column) - column.null_count
     if not values:
@@ -104,7 +106,7 @@ def look_at(column: pa.ChunkedArray, rows: Ints, file: str, use: Use, *, typed: 
     whole = Counter(text=values) if typed or use == "text" else Counter()
     if use == "text":
         return replace(found, forms=whole)
-    text = pc.drop_null(c.without_spaces(c.plain_text(array)))
+    text = pc.drop_null(c.without_spaces(notation.usual(c.plain_text(array), times=use == "time")))
     forms = _forms(text, exact=use != "other", typed=typed)
     padded = text.filter(pc.starts_with(text, "0")) if forms["numbers"] else text[:0]
     padded = padded.filter(pc.match_substring_regex(padded, "^0[0-9]{1,18}$"))
@@ -165,7 +167,9 @@ def _plain(nested: pa.DataType) -> pa.DataType | None:
     return nested if nested in (pa.int64(), pa.float64(), pa.bool_(), pa.string()) else None
 
 
-def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> pa.DataType:
+def type_of(
+    column: str, look: Look, use: Use, declared: pa.DataType | None, notation: c.Notation = c.USUAL
+) -> pa.DataType:
     """The type as which a column is read; null if it has no values and nothing says more.
 
     Raises NoValueFitsError if it has values, but none that its use allows.
@@ -176,7 +180,9 @@ def type_of(column: str, look: Look, use: Use, declared: pa.DataType | None) -> 
         return pa.string()
     if use == "time" and look.values:
         number = look.forms["numbers"] > look.forms["times"]
-        _refuse_hopeless(column, look, look.forms["numbers" if number else "times"], "a time (ISO 8601, or a number)")
+        usual = "ISO 8601, or a number; time_format= (--time-format) names another form"
+        wanted = f"a time ({notation.time_format or usual})"
+        _refuse_hopeless(column, look, look.forms["numbers" if number else "times"], wanted)
         return _number(look) if number else _time(look)
     if use == "number" and look.values:
         _refuse_hopeless(column, look, look.forms["numbers"], "a number")
@@ -240,8 +246,9 @@ def called(data_type: pa.DataType) -> str:
 def _refuse_hopeless(column: str, look: Look, known: int, wanted: str) -> None:
     if known == 0 and look.example is not None:
         value, row, file = look.example
+        hint = "; is the decimal point a comma?" if wanted == "a number" and c.has_decimal_comma(value) else ""
         raise NoValueFitsError(
-            f"no value of the column '{column}' is {wanted}; row {row} of {file}, for example, has '{value}'"
+            f"no value of the column '{column}' is {wanted}; row {row} of {file}, for example, has '{value}'{hint}"
         )
 
 

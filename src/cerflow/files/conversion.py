@@ -9,7 +9,8 @@ These are the rules for all files and both runners:
 - a *date* is ``2024-03-15``, and a *time* (timestamp) is a date with or without a time of day, in ISO 8601, with a
   zone or without; digits beyond the microsecond are cut.
 
-Space around a value and upper and lower case do not count.
+Space around a value and upper and lower case do not count. Numbers with a decimal comma, and times in another form,
+become such text first (`Notation`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +29,7 @@ import pyarrow.compute as pc
 
 from cerflow.base import limits
 from cerflow.base.array_types import Smalls
+from cerflow.base.errors import InputError
 
 INTEGER = r"^[+-]?[0-9]+$"
 FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^(?i:nan|[+-]?inf|[+-]?infinity)$"
@@ -43,6 +46,88 @@ _NUMBERS = {pa.int64(): ("x", INTEGER), pa.float64(): ("(", FLOAT)}
 #: Unlike None and `pa.scalar` this does not import pandas.
 _NOTHING = pa.nulls(1, pa.string())[0]
 _INFINITE = r"^(?i:[+-]?inf|[+-]?infinity)$"
+
+
+#: Directives of `strptime` that can be read at once, the parts of ISO 8601 that they are, and what stands before these.
+_DIRECTIVES = dict.fromkeys("mdHMS", "([0-9]{2})") | {"Y": "([0-9]{4})", "f": "([0-9]{1,6})"}
+_DIRECTIVES["z"] = "(Z|[+-][0-9]{2}:?[0-9]{2})"
+_SIGNS = {"Y": "", "m": "-", "d": "-", "H": "T", "M": ":", "S": ":", "f": ".", "z": ""}
+#: A number with one sign of those that may be its decimal point.
+_AROUND = r"^(\s*[+-]?[0-9]*)%s([0-9]*(?:[eE][+-]?[0-9]+)?\s*)$"
+#: What is neither a number nor a time.
+_UNFIT = "?"
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How numbers and times are written in text: the decimal point, and the format of times (None: ISO 8601)."""
+
+    decimal_point: str = "."
+    time_format: str | None = None
+
+    def usual(self, text: pa.Array, *, times: bool) -> pa.Array:
+        """Text as this module reads it; of a column of times the times, of others the numbers."""
+        if times and self.time_format is not None:
+            return _as_iso(without_spaces(text), self.time_format)
+        if self.decimal_point == ".":
+            return text
+        # A number with a point is none any more.
+        others = pc.replace_substring_regex(text, _AROUND % r"\.", rf"\1{_UNFIT}\2")
+        return pc.replace_substring_regex(others, _AROUND % ",", r"\1.\2")
+
+
+USUAL = Notation()
+
+
+def notation_of(decimal_point: str = ".", time_format: str | None = None) -> Notation:
+    """The notation that a user describes; raises InputError if there is none such."""
+    if decimal_point not in (".", ","):
+        raise InputError(f"the decimal point may be . or , but not '{decimal_point}'")
+    if time_format is not None:
+        try:
+            example = datetime(2024, 3, 15, tzinfo=UTC).strftime(time_format)
+            datetime.strptime(example, time_format).isoformat()
+            valid = example != time_format
+        except (ValueError, re.error):
+            valid = False
+        if not valid:
+            raise InputError(f"'{time_format}' is not a format of times, such as '%d.%m.%Y %H:%M:%S'")
+    return Notation(decimal_point, time_format)
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Whether text is a number with a decimal comma."""
+    return re.match(_AROUND % ",", text) is not None
+
+
+def _as_iso(text: pa.Array, time_format: str) -> pa.Array:
+    """Times in a format as times in ISO 8601; what is none becomes something that is none."""
+    found = _as_iso_at_once(text, time_format)
+    left = pc.and_(text.is_valid(), found.is_null())
+    if not pc.any(left).as_py():
+        return found
+    encoded = text.filter(left).dictionary_encode()
+    values = []
+    for value in encoded.dictionary.to_pylist():
+        try:
+            values.append(datetime.strptime(value, time_format).isoformat())
+        except ValueError:
+            values.append(_UNFIT)
+    return pc.replace_with_mask(found, left, pa.array(values, pa.string()).take(encoded.indices))
+
+
+def _as_iso_at_once(text: pa.Array, time_format: str) -> pa.Array:
+    """The same for values with all digits, in formats of numbers alone; null for the others."""
+    parts = re.split("(%.)", time_format, flags=re.DOTALL)
+    given = [part[1] for part in parts[1::2]]
+    known = [name for name in _SIGNS if name in given]
+    if sorted(known) != sorted(given) or not re.fullmatch("Ymd(HM(Sf?)?z?)?", "".join(known)):
+        return pa.nulls(len(text), pa.string())
+    patterns = (_DIRECTIVES[part[1]] if k % 2 else re.escape(part) for k, part in enumerate(parts))
+    pattern = f"^{''.join(patterns)}$"
+    iso = "".join(f"{_SIGNS[name]}\\{given.index(name) + 1}" for name in known)
+    fits = pc.match_substring_regex(text, pattern)
+    return pc.if_else(fits, pc.replace_substring_regex(text, pattern, iso), _NOTHING)
 
 
 def converted(column: pa.Array, target: pa.DataType) -> pa.Array:

@@ -146,6 +146,25 @@ def texts(one: Input[Source], columns: ColumnRoles) -> frozenset[str]:
     return frozenset(declared | known | used)
 
 
+def _use_as(declared: pa.DataType) -> Use:
+    if pa.types.is_string(declared):
+        return "text"
+    return "time" if pa.types.is_timestamp(declared) else "number"
+
+
+def _refuse_one_column(found: FileSurvey, one: Input[Source], columns: ColumnRoles) -> None:
+    """Raise InputError for CSV whose header is taken for one column although it probably names several."""
+    name = next(iter(found.columns), "")
+    sign = next((sign for sign in ";\t|" if sign in name), None)
+    known = {one.type, one.time, one.sequence, columns.type, *one.rename, *columns.usage.names}
+    if one.events.format is InputFormat.CSV and len(found.columns) == 1 and sign is not None and name not in known:
+        sign = sign.replace("\t", "\\t")
+        raise InputError(
+            f"{found.name} has only one column, {name!r}; "
+            f"if '{sign}' separates its columns, say delimiter='{sign}' (--delimiter '{sign}')"
+        )
+
+
 def survey(
     one: Input[Source], columns: ColumnRoles, content: FilePart, blocks: Iterable[Block] | None = None
 ) -> FileSurvey:
@@ -167,9 +186,9 @@ def survey(
             if source.has_no_schema or important(one, columns, column):
                 use = columns.use_in(one, column.name)
                 if column.name in source.column_types:
-                    use = "text" if source.column_types[column.name] == pa.string() else "number"
+                    use = _use_as(source.column_types[column.name])
                 typed = source.format is not InputFormat.CSV
-                found = look_at(values, block.rows, content.name, use, typed=typed)
+                found = look_at(values, block.rows, content.name, use, typed=typed, notation=source.notation)
                 looks[column.name] = looks.get(column.name, Look()) + found
     if not source.has_no_schema:
         # Where they are read here, blocks have some columns only.
@@ -243,6 +262,7 @@ class InputPlan:
         """
         source, declared, names = one.events, one.events.column_types, dict[str, str]()
         for found in surveys:
+            _refuse_one_column(found, one, columns)
             if found.columns:
                 name = source_name(source) if several else None
                 names.update(zip(found.columns, column_names(list(found.columns), one, columns.roles, name)))
@@ -256,7 +276,7 @@ class InputPlan:
                 raise InputError(f"the type column '{column}' holds text; it cannot be read as anything else")
             given = next((s.schema.field(column) for s in surveys if s.schema and column in s.schema.names), None)
             if given is None or column in declared or (look.values and needs_look(one, columns, given)):
-                kind = types[column] = type_of(called_now, look, use, declared.get(column))
+                kind = types[column] = type_of(called_now, look, use, declared.get(column), source.notation)
                 clean = clean and right(look, kind) == look.values
                 if look.padded is not None and kind == pa.int64() and column not in declared and use == "other":
                     padded[called_now] = look.padded
@@ -311,7 +331,11 @@ class InputPlan:
             if target is None and name == self.columns.type and pa.types.is_integer(values.type):
                 target = pa.string()
             if target is not None:
-                found = converted(one_array(values), target)
+                found = one_array(values)
+                if pa.types.is_string(values.type) and not pa.types.is_string(target):
+                    times = self.columns.use(name) == "time" or pa.types.is_timestamp(target)
+                    found = self.one.events.notation.usual(found, times=times)
+                found = converted(found, target)
             columns[name] = found
             if found.null_count > values.null_count:
                 wanted, remedy = "a number", self.remedy.format(column=column)

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,6 @@ from cerflow.base.errors import InputError, nearest
 
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
-
-#: Fields, rows and the header of CSV; quotation marks have a meaning only where a field begins.
-_FIELD = rb'(?:"(?:[^"]+|"")*+"[^,\r\n]*|(?:[^",\r\n][^,\r\n]*)?)'
-_ROW = rb"(?:%b,)*+%b(?:\r?\n|\r)" % (_FIELD, _FIELD)
-_FIRST, _ROWS = re.compile(rb"[\r\n]*+" + _ROW), re.compile(rb"(?:%b)*+" % _ROW)
 
 _MARK = "cerflow-mark"
 #: Codecs of Python that have no bytes that could be wrong, or that are for something else than files.
@@ -87,6 +83,21 @@ def encoding_named(name: str) -> str:
     if unfit:
         raise InputError(f"'{name}' is not an encoding of text; try utf-8, utf-16, latin-1 or cp1252")
     return "utf-8" if found.name == "utf-8-sig" else found.name
+
+
+def delimiter_named(text: str) -> str:
+    """The character that separates the fields of CSV; raises InputError if it cannot be one."""
+    found = "\t" if text == "\\t" else text
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise InputError(f"'{text}' cannot separate columns; a delimiter is one ASCII character, such as ; or \\t")
+    return found
+
+
+@lru_cache
+def pattern_of_row(delimiter: bytes) -> bytes:
+    """The pattern of a row of CSV; quotation marks have a meaning only where a field begins."""
+    field = rb'(?:"(?:[^"]+|"")*+"[^D\r\n]*|(?:[^"D\r\n][^D\r\n]*)?)'.replace(b"D", re.escape(delimiter))
+    return rb"(?:%b%b)*+%b(?:\r?\n|\r)" % (field, re.escape(delimiter), field)
 
 
 def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
@@ -161,13 +172,14 @@ class RowPieces:
     Who takes the pieces counts the rows ``done``. Raises InputError for rows and arrays that are too long.
     """
 
-    def __init__(self, content: FilePart, encoding: str, kind: str) -> None:
+    def __init__(self, content: FilePart, encoding: str, kind: str, delimiter: str = ",") -> None:
         self.done = 0
         #: Whether the piece is an array of JSON, which a piece of a file cannot be.
         self.is_array = False
         self._data = utf8_of(content, encoding)
         self._name = content.name
         self._kind = kind
+        self._delimiter = delimiter.encode()
         self._lines = kind == "csv" or content.end is not None
 
     def __iter__(self) -> Iterator[bytes]:
@@ -181,7 +193,7 @@ class RowPieces:
                     most = f"{limits.JSON_ARRAY_BYTES >> 20} MB"
                     raise self.error(f"the array has more than {most}; write it with one object a line")
                 continue
-            end = end_of_rows(rest) if self._kind == "csv" else rest.rfind(b"\n") + 1
+            end = end_of_rows(rest, self._delimiter) if self._kind == "csv" else rest.rfind(b"\n") + 1
             if not end and len(rest) > limits.TEXT_ROW_BYTES:
                 raise self.too_long()
             if end:
@@ -201,7 +213,7 @@ class RowPieces:
         return self.error(f"{where} has more than {limits.TEXT_ROW_BYTES >> 20} MB; {hint}")
 
 
-def end_of_rows(data: bytes | bytearray) -> int:
+def end_of_rows(data: bytes | bytearray, delimiter: bytes = b",") -> int:
     """Where the last row of CSV ends that ends in the data; 0 if none does."""
     sign = b"\n" if b"\n" in data else b"\r"
     end = len(data) - (sign == b"\r")  # a line feed may follow
@@ -210,9 +222,9 @@ def end_of_rows(data: bytes | bytearray) -> int:
     signs = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(signs == ord('"'))
     before = signs[quotes[2 * (quotes[0] == 0) :: 2] - 1]
-    if not np.isin(before, np.frombuffer(b',\n\r"', np.uint8)).all():
+    if not np.isin(before, np.frombuffer(delimiter + b'\n\r"', np.uint8)).all():
         # Some are parts of words.
-        found = _ROWS.match(data)
+        found = re.match(rb"(?:%b)*+" % pattern_of_row(delimiter), data)
         return found.end() if found is not None else 0
     breaks = np.flatnonzero(signs[:end] == ord(sign))
     # Those within quotation marks end no row.
@@ -220,7 +232,7 @@ def end_of_rows(data: bytes | bytearray) -> int:
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
-def header_of(data: bytes) -> bytes:
+def header_of(data: bytes, delimiter: bytes = b",") -> bytes:
     """The first row of CSV that is not blank, and what stands before it."""
-    found = _FIRST.match(data)
+    found = re.match(rb"[\r\n]*+" + pattern_of_row(delimiter), data)
     return data if found is None else found[0]

@@ -29,7 +29,7 @@ from cerflow.files.column_types import ColumnType, NoValueFitsError, type_named
 from cerflow.files.conversion import plain_text
 from cerflow.files.input_plans import ColumnRoles, FileSurvey, InputPlan, SplitRows, survey
 from cerflow.files.raw_rows import Block, FilePart, RowPieces
-from cerflow.files.sources import InputFormat, Source, source_name, source_of
+from cerflow.files.sources import InputFormat, Source, source_name, source_of, text_form
 
 _REMEDY = "; types follow from the first lines, --column-type {column}=… gives another"
 
@@ -179,6 +179,9 @@ def read_events(
     *,
     format: str | None = None,
     encoding: str = "utf-8",
+    delimiter: str = ",",
+    decimal_point: str = ".",
+    time_format: str | None = None,
     column_types: Mapping[str, ColumnType] | None = None,
     type: str | None = "type",
     time: str | None = None,
@@ -188,10 +191,12 @@ def read_events(
 
     A path is that of a file, a directory of files, or a pattern; compressed files (``.gz``, ``.bz2``, ``.zst``,
     ``.lz4``) are unpacked. ``format`` (``"csv"``, ``"json"``, ``"parquet"``, ``"orc"``) follows from the name unless it
-    is given; ``encoding`` is that of CSV and JSON. ``column_types`` gives the types of columns (``"text"``,
-    ``"integer"``, ``"float"``, ``"timestamp"``, ``"boolean"``) that must not follow from their values:
-    ``column_types={"zip": "text"}`` keeps 00501 and 501 apart. ``type`` and ``time`` name the columns with these roles;
-    with ``type=None``, and without a column ``"type"``, events have no types.
+    is given; ``encoding`` is that of CSV and JSON. ``delimiter`` separates the columns of CSV. Where text is read as
+    numbers, the ``decimal_point`` may be ``","``; where it is read as times, ``time_format`` is their form
+    (``"%d.%m.%Y %H:%M:%S"``, as of `datetime.strptime`), unless it is ISO 8601. ``column_types`` gives the types of
+    columns (``"text"``, ``"integer"``, ``"float"``, ``"timestamp"``, ``"boolean"``) that must not follow from their
+    values: ``column_types={"zip": "text"}`` keeps 00501 and 501 apart. ``type`` and ``time`` name the columns with
+    these roles; with ``type=None``, and without a column ``"type"``, events have no types.
 
     ``on_bad_record`` is ``"fail"``, ``"skip"``, or a function that gets tables of the rows that cannot be used, with
     the columns ``row``, ``reason``, ``text`` (the line, if it could not be split) and the attributes as text.
@@ -211,7 +216,8 @@ def read_events(
         raise InputError("there is no path to read events from")
     types = {name: type_named(kind) for name, kind in (column_types or {}).items()}
     chosen = InputFormat(format) if format is not None else None
-    sources = [source_of(fspath(path), chosen, encoding, types) for path in paths]
+    form = text_form(encoding, delimiter, decimal_point, time_format)
+    sources = [source_of(fspath(path), chosen, form, types) for path in paths]
     events = read_inputs([Input(source) for source in sources], ColumnRoles(UNTYPED if type is None else type, time))
     if events.refused is not None:
         if callable(on_bad_record):
@@ -241,7 +247,7 @@ def arriving_events(
     events do not decide: the types follow from later ones. Raises InputError as `read_inputs` does.
     """
     source = one.events
-    pieces = RowPieces(FilePart(data=standard_input()), source.encoding, source.format.value)
+    pieces = RowPieces(FilePart(data=standard_input()), source.encoding, source.format.value, source.delimiter)
     coming = iter(pieces)
     held, plan = b"", None
     while plan is None:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import TypedDict
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from cerflow.base.errors import InputError
-from cerflow.files.raw_rows import encoding_named
+from cerflow.files.conversion import USUAL, Notation, notation_of
+from cerflow.files.raw_rows import delimiter_named, encoding_named
 
 STANDARD_INPUT = "-"
 
@@ -49,7 +51,8 @@ class Source:
 
     ``path`` is what the user wrote; standard input is the path ``-`` and has no files. ``root`` is the directory
     below which names of directories like ``day=1`` say more of the events in them (`partition_values`). ``encoding``
-    is that of CSV and JSON; ``column_types`` are the types of columns that the user has given.
+    is that of CSV and JSON, ``delimiter`` separates the columns of CSV, ``notation`` is that of numbers and times in
+    text; ``column_types`` are the types of columns that the user has given.
     """
 
     path: str
@@ -58,6 +61,8 @@ class Source:
     name: str | None = None
     root: Path | None = None
     encoding: str = "utf-8"
+    delimiter: str = ","
+    notation: Notation = USUAL
     column_types: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     @property
@@ -73,25 +78,40 @@ def named_path(text: str) -> tuple[str | None, str]:
     return (name, path) if path and name.isidentifier() and not Path(text).exists() else (None, text)
 
 
-def parse_source(text: str, input_format: InputFormat | None = None, encoding: str = "utf-8") -> Source:
+class TextForm(TypedDict, total=False):
+    """How text is read: fields of `Source`."""
+
+    encoding: str
+    delimiter: str
+    notation: Notation
+
+
+def text_form(
+    encoding: str = "utf-8", delimiter: str = ",", decimal_point: str = ".", time_format: str | None = None
+) -> TextForm:
+    """How text is read, by words of users; raises InputError."""
+    notation = notation_of(decimal_point, time_format)
+    return TextForm(encoding=encoding_named(encoding), delimiter=delimiter_named(delimiter), notation=notation)
+
+
+def parse_source(text: str, input_format: InputFormat | None = None, form: TextForm | None = None) -> Source:
     """The source that ``PATH`` or ``name=PATH`` names.
 
     The format follows from the suffix unless it is given. Raises InputError if there is no such file or directory, or
-    if the format or the encoding is unknown.
+    if the format is unknown.
     """
-    encoding = encoding_named(encoding)
     name, path = named_path(text)
     if path == STANDARD_INPUT:
         if input_format is None:
             raise InputError("the format of standard input must be given with --input-format")
-        return Source(path, input_format, (), name, encoding=encoding)
-    return source_of(path, input_format, encoding, name=name)
+        return Source(path, input_format, (), name, **form or {})
+    return source_of(path, input_format, form, name=name)
 
 
 def source_of(
     path: str,
     input_format: InputFormat | None = None,
-    encoding: str = "utf-8",
+    form: TextForm | None = None,
     column_types: Mapping[str, pa.DataType] | None = None,
     *,
     name: str | None = None,
@@ -102,7 +122,7 @@ def source_of(
     except OSError as error:  # a name that is too long, a directory that is closed
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
     chosen = input_format or _format_of(path, files[0])
-    return Source(path, chosen, files, name, root, encoding_named(encoding), column_types or {})
+    return Source(path, chosen, files, name, root, column_types=column_types or {}, **form or {})
 
 
 def source_name(source: Source) -> str:

@@ -5,7 +5,7 @@ import pyarrow as pa
 from cerflow.spark.streaming.csv_lines import lines_by_name
 
 
-def lines_of(path, columns, rows=None, start=0):
+def lines_of(path, columns, rows=None, start=0, delimiter=","):
     """The lines as they are to be parsed, of a file read in batches of two rows."""
     rows = path.read_text("utf-8-sig").splitlines() if rows is None else rows
     batches = [
@@ -14,7 +14,7 @@ def lines_of(path, columns, rows=None, start=0):
         )
         for some in (rows[k : k + 2] for k in range(0, len(rows), 2))
     ]
-    return [line for batch in lines_by_name(columns, iter(batches)) for line in batch.column(0).to_pylist()]
+    return [line for batch in lines_by_name(columns, delimiter, iter(batches)) for line in batch.column(0).to_pylist()]
 
 
 def written(tmp_path, text):
@@ -31,6 +31,9 @@ def test_values_are_taken_by_the_names_in_the_header(tmp_path):
     # Lines of another length, or with a quote that does not end, are malformed.
     expected = ["A,,1", '2,"a,b",,,,', '"B, C",,3', '4,x,"B,,,,']
     assert lines_of(path, columns) == expected
+    path = written(tmp_path, path.read_text("utf-8-sig").replace(",", "|"))
+    assert lines_of(path, columns, delimiter="|") == [line.replace(",", "|") for line in expected]
+    path = written(tmp_path, path.read_text("utf-8-sig").replace("|", ","))
     # Another task reads the rest of a file, which has no header.
     assert lines_of(path, columns, ["5,x,A"], start=70) == ["A,,5"]
 

@@ -29,7 +29,7 @@ from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import REFUSED, ColumnRoles
 from cerflow.files.reading import ReadEvents, as_refused, read_inputs
 from cerflow.files.row_groups import OrderedGroups
-from cerflow.files.sources import Source, parse_source, source_name
+from cerflow.files.sources import Source, parse_source, source_name, text_form
 from cerflow.language.node import walk
 from cerflow.language.predicates.registry import registered_predicates
 from cerflow.language.select import Select
@@ -57,7 +57,8 @@ class Inputs:
 
         Raises InputError, and typer's BadParameter for options that do not go together.
         """
-        sources = tuple(parse_source(text, options.input_format, options.encoding) for text in options.inputs or ())
+        form = text_form(options.encoding, options.delimiter, options.decimal_point, options.time_format)
+        sources = tuple(parse_source(text, options.input_format, form) for text in options.inputs or ())
         found, roles = mapped(sources, options)
         used, reads_streams = ColumnUsage(), True
         if query is not None:

@@ -25,6 +25,7 @@ from cerflow.cli.options import SparkOptions
 from cerflow.cli.output.reporting import PhaseTimer, compile_kernels, note
 from cerflow.cli.spark.session import spark_session
 from cerflow.cli.stream_command import StreamOptions, shown_status, shown_watermark
+from cerflow.files.raw_rows import delimiter_named
 from cerflow.files.sources import SUFFIXES
 from cerflow.logic.analysis.columns import usage_of
 from cerflow.spark.frames.events import CORRUPT, record_as_json
@@ -151,7 +152,8 @@ def _files(
     if path.startswith("kafka:"):
         raise InputError(f"'{path}' is not of the form kafka://HOST:PORT/TOPIC")
     format = _format_in(path) if given.input_format is None else given.input_format.value
-    options = {"header": "true", "inferSchema": "true"} if format == "csv" else {}
+    sign = delimiter_named(given.delimiter)
+    options = {"header": "true", "inferSchema": "true", "sep": sign} if format == "csv" else {}
     if columns is None:
         schema = spark.read.format(format).options(**options).load(path).schema
         if format in ("json", "csv"):
@@ -159,7 +161,7 @@ def _files(
         # Keep the schema for the next start, which could infer another one.
         columns = schema.toDDL()
     if format == "csv" and _by_name(path):
-        return _lines_by_name(spark, path, columns), columns
+        return _lines_by_name(spark, path, columns, sign), columns
     reader = spark.readStream.format(format).options(**options)
     if format in ("json", "csv"):
         # Spark must not turn a value of another type into null in silence, or pass over names of files.
@@ -174,13 +176,13 @@ def _by_name(path: str) -> bool:
     return "://" not in str(folder) and not any("=" in part.name for part in folder.rglob("*/") if part.is_dir())
 
 
-def _lines_by_name(spark: SparkSession, path: str, columns: str) -> DataFrame:
+def _lines_by_name(spark: SparkSession, path: str, columns: str, sign: str) -> DataFrame:
     """The events in files of CSV, which may lack columns or have others, in any order."""
     read = spark.readStream.text(path).select("value", "_metadata.file_path", "_metadata.file_block_start")
     schema = StructType.fromDDL(columns)
     assert isinstance(schema, StructType)
-    lines = read.mapInArrow(partial(lines_by_name, schema.names), "line string, text string")
-    event = F.from_csv("line", _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT})
+    lines = read.mapInArrow(partial(lines_by_name, schema.names, sign), "line string, text string")
+    event = F.from_csv("line", _with_corrupt(columns), {"columnNameOfCorruptRecord": CORRUPT, "sep": sign})
     malformed = F.when(event[CORRUPT].isNotNull(), F.col("text"))
     return lines.select(event.withField(CORRUPT, malformed).alias("event")).select("event.*")
 
