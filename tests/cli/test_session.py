@@ -9,6 +9,7 @@ import time
 import pytest
 
 from cerflow.cli.spark import session
+from support.spark.servers import skip_without_java
 
 JAVA = "WARNING: Using incubator modules: jdk.incubator.vector"
 CHATTER = "Streaming TransformWithStateInPandas Python worker"
@@ -53,3 +54,18 @@ def test_a_signal_while_spark_starts_java_ends_java(tmp_path):
     assert process.wait() == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(int(begun.read_text()), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("seconds", [2, 4, 5, 6, 7])
+def test_ctrl_c_while_spark_starts_is_one_line(tmp_path, seconds):
+    skip_without_java()
+    path = tmp_path / "in.csv"
+    path.write_text("type\nA\n")
+    command = [sys.executable, "-m", "cerflow", "run", "-e", "SELECT * WHERE A", "-i", str(path), "--runner", "spark"]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate()
+    assert (process.returncode, told) == (130, "interrupted by SIGINT; no file is left half-written\n")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from importlib.resources import as_file, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.orc
@@ -48,6 +48,11 @@ _CHATTER = re.compile(
     rb"WARNING: Using incubator modules: jdk\.incubator\.vector|"
     rb"(?:Starting )?Streaming TransformWithStateInPandas Python worker\b"
 )
+
+
+_T = TypeVar("_T")
+#: Seconds within which the start of Spark notices that it has been ended.
+_SECONDS_TO_END = 10
 
 
 def require_pyspark() -> None:
@@ -98,51 +103,81 @@ def _new_session(master: str | None, settings: Sequence[tuple[str, str]]) -> Ite
         }
         builder = SparkSession.Builder().appName("cerflow").master(master or "local[*]")
         builder = builder.config(map={**own, **_SETTINGS, **given})
-        interrupt = signal.getsignal(signal.SIGINT)
-        with _without_chatter(), _nothing_left_behind():
+
+        def start() -> SparkSession:
             spark = builder.getOrCreate()
-        if threading.current_thread() is threading.main_thread():
-            # PySpark's handler would call Java amid another call; the end of the session cancels the jobs as well.
-            signal.signal(signal.SIGINT, interrupt)
-        try:
             spark.sparkContext.setLogLevel("ERROR")
             if (master or "local").startswith("local") and "spark.sql.shuffle.partitions" not in given:
                 # More tasks than cores would only cost time to start.
                 spark.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)
+            return spark
+
+        with _without_chatter():
+            spark = _started(start)
+        try:
+            # Java knows the session as that of the thread that made it; this makes it that of this thread, too.
+            spark.createDataFrame([], "none int")
             yield spark
         except KeyboardInterrupt:
+            # Another thread has a connection of its own to Java, where this one may have left a call without an answer.
             # Cancelled tasks must not fill the terminal with errors.
-            spark.sparkContext.setLogLevel("OFF")
+            wait([_by_a_thread(lambda: spark.sparkContext.setLogLevel("OFF"))])
+            wait([_by_a_thread(spark.stop)])
             raise
-        finally:
+        except BaseException:
+            spark.stop()
+            raise
+        else:
             spark.stop()
 
 
-@contextmanager
-def _nothing_left_behind() -> Iterator[None]:
-    """End the Java that PySpark launches in this block if the block ends before PySpark has got hold of it.
+def _by_a_thread(work: Callable[[], _T]) -> Future[_T]:
+    """What ``work`` gives; a signal interrupts who waits for it, but not the work."""
+    result: Future[_T] = Future()
 
-    That Java would not end by itself, as it is never told that Python has ended.
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return result
+
+
+def _started(start: Callable[[], SparkSession]) -> SparkSession:
+    """The session that ``start`` gives, made by another thread, so that a signal never interrupts PySpark itself.
+
+    Then PySpark installs no handler of its own either, which would call Java amid another call. If there is no session,
+    the Java that PySpark has launched is ended unless PySpark has got hold of it: it would not end by itself.
     """
     from pyspark import SparkContext
 
     java_gateway: Any = import_module("pyspark.java_gateway")
     launched: list[subprocess.Popen[bytes]] = []
-    launch = java_gateway.Popen
+    launch, launching, ended = java_gateway.Popen, threading.Lock(), False
 
     def remembered(*command: Any, **named: Any) -> subprocess.Popen[bytes]:
-        process: subprocess.Popen[bytes] = launch(*command, **named)
-        launched.append(process)
-        return process
+        with launching:
+            if ended:
+                raise InputError("the start of Spark has been interrupted")
+            process: subprocess.Popen[bytes] = launch(*command, **named)
+            launched.append(process)
+            return process
 
     java_gateway.Popen = remembered
+    result = _by_a_thread(start)
     try:
-        yield
-    except BaseException:
-        if SparkContext._gateway is None:
+        return result.result()
+    except BaseException as error:
+        interrupted = not isinstance(error, Exception)
+        with launching:
+            ended = interrupted
+        if interrupted or SparkContext._gateway is None:
             for process in launched:
                 process.kill()
                 process.wait()
+        wait([result], _SECONDS_TO_END)
         raise
     finally:
         java_gateway.Popen = launch
