@@ -204,6 +204,29 @@ def test_push_takes_what_match_takes(form):
     assert queries.recognizer(TABLE.schema).push(events())["q"].to_pylist() == expected
 
 
+def test_missing_values_of_pandas_in_dicts_are_null():
+    rows = [{"type": "A", "v": 1, "t": pd.Timestamp(5)}, {"type": "A", "v": pd.NA, "t": pd.NaT}]
+    table = to_table(rows)
+    assert table.column("v").to_pylist() == [1, None]
+    assert table.column("t").null_count == 1
+    recognizer = cerflow.parse("SELECT * WHERE A AS a FILTER a.v IS NULL").recognizer(table.schema)
+    assert len(recognizer.push(rows)) == 1
+    assert len(recognizer.push(rows[1])) == 1
+
+
+def test_times_of_numpy_may_have_several_units():
+    times = [np.datetime64("2024-03-15"), np.datetime64(1, "h"), None, np.datetime64("NaT"), np.datetime64(5, "us")]
+    table = to_table([{"type": "A", "t": time} for time in times])
+    assert table.schema.field("t").type == pa.timestamp("us")
+    assert table.column("t").cast(pa.int64()).to_pylist() == [1_710_460_800_000_000, 3_600_000_000, None, None, 5]
+    schema = pa.schema([("type", pa.string()), ("t", pa.timestamp("us"))])
+    recognizer = cerflow.parse("SELECT * WHERE A").recognizer(schema, time="t")
+    for time in (np.datetime64(1, "s"), np.datetime64(2_000_000_000, "ns"), np.datetime64("2024-03-15")):
+        assert len(recognizer.push({"type": "A", "t": time})) == 1
+    with pytest.raises(InputError, match="does not fit the column, which has type timestamp"):
+        recognizer.push([{"type": "A", "t": np.datetime64(1_710_460_800_000_000_001, "ns")}])
+
+
 def test_dicts_that_are_pushed_have_the_types_of_the_columns():
     recognizer = QUERY.recognizer(TABLE.schema)
     assert not recognizer.push([{"type": "A", "v": None, "s": "p", "more": 1}, {"type": "A", "v": 4, "s": "p"}])

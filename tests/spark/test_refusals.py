@@ -7,7 +7,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import cerflow
-from cerflow.base.errors import InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
+from cerflow.base.errors import ArgumentError, InputError, QueryError, QuerySyntaxError, UnsupportedQueryError
 from cerflow.spark import bad_records, explain, match, run, stream
 from support.spark.results import assert_same
 
@@ -49,6 +49,13 @@ def frame(spark):
 def test_wrong_queries_and_columns_are_refused_at_once(frame, query, roles, error, says):
     with pytest.raises(error, match=says):
         match(query, frame, **roles)
+
+
+@pytest.mark.parametrize("queries", [[QUERY, QUERY], cerflow.QuerySet({"one": QUERY})])
+def test_spark_matches_one_query_at_a_time(queries):
+    for function in (match, explain):
+        with pytest.raises(ArgumentError, match="one query or one program at a time; call"):
+            function(queries, EVENTS)
 
 
 def test_streams_and_other_tables_are_refused_where_batches_are_needed(spark):

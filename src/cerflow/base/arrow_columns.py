@@ -222,6 +222,44 @@ def nearest_floats(column: pa.Array) -> Floats:
 def values_as_array(values: Sequence[Any], target: pa.DataType | None) -> pa.Array:
     """Python's values as an array of a type; None leaves the type to Arrow, whose errors are raised.
 
+    Values that pandas takes for missing are null, and times of NumPy may have several units.
+    """
+    try:
+        return _array_of(values, target)
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError):
+        familiar = _familiar(values, target)
+        if all(new is old for new, old in zip(familiar, values)):
+            raise
+        return _array_of(familiar, target)
+
+
+def _familiar(values: Sequence[Any], target: pa.DataType | None) -> list[Any]:
+    """Values for Arrow: None for those of pandas that are missing, and times of NumPy in one unit."""
+    found = [None if _is_missing(value) else value for value in values]
+    moments = [value for value in found if isinstance(value, np.datetime64 | np.timedelta64)]
+    if len({type(value) for value in moments}) != 1:
+        return found
+    unit = getattr(target, "unit", None) or np.datetime_data(np.result_type(*moments))[0]
+    form = f"{moments[0].dtype.kind}8[{unit if unit in ('s', 'ms', 'us', 'ns', 'D') else 's'}]"
+    for k, value in enumerate(found):
+        if isinstance(value, np.datetime64 | np.timedelta64):
+            found[k] = value.astype(form)
+            if found[k] != value:
+                raise ValueError(f"the time {value} is not one of whole {unit}")
+    return found
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value is pandas's NA or NaT, which need not be imported for that, or NumPy's NaT."""
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return bool(np.isnat(value))
+    kind = type(value)
+    return kind.__name__ in ("NAType", "NaTType") and kind.__module__.partition(".")[0] == "pandas"
+
+
+def _array_of(values: Sequence[Any], target: pa.DataType | None) -> pa.Array:
+    """The same for values of Python alone.
+
     Arrow before version 23 does not make every dictionary from Python's values, but casts to all of them.
     """
     found = None if len(values) > _FEW or "pandas" in sys.modules else _array_of_one_kind(values)

@@ -136,6 +136,11 @@ def completed(
     The columns are those of types as text and of the nested attributes that a query reads. All work on it begins here.
     The arguments are those of `match`.
     """
+    if not isinstance(query, Query | Program | str | None):
+        raise errors.ArgumentError(
+            "Spark matches one query or one program at a time; call cerflow.spark.match for each query of a set: "
+            "{name: cerflow.spark.match(query, df) for name, query in queries.items()}"
+        )
     if not isinstance(df, DataFrame):
         return df, arguments
     run_own_python(df.sparkSession)
