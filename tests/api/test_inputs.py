@@ -204,6 +204,15 @@ def test_push_takes_what_match_takes(form):
     assert queries.recognizer(TABLE.schema).push(events())["q"].to_pylist() == expected
 
 
+def test_integers_of_128_bits_are_to_be_cast():
+    frame = pl.DataFrame({"type": ["A"], "n": pl.Series([1], dtype=pl.Int128)})
+    for needed in (None, {"n"}):
+        with pytest.raises(InputError, match="the column 'n' has the type Int128, which Arrow lacks; cast it"):
+            to_table(frame, needed=needed)
+    with pytest.warns(UserWarning, match="the column 'n' is left out"):
+        assert to_table(frame, needed={"type"}).column_names == ["type"]
+
+
 def test_missing_values_of_pandas_in_dicts_are_null():
     rows = [{"type": "A", "v": 1, "t": pd.Timestamp(5)}, {"type": "A", "v": pd.NA, "t": pd.NaT}]
     table = to_table(rows)

@@ -1,5 +1,6 @@
 """Lines that come by a pipe are events as soon as they come, by the types of the first ones."""
 
+import gzip
 import json
 import os
 import threading
@@ -8,6 +9,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +17,10 @@ from cerflow.api.stream_inputs import Input
 from cerflow.base.errors import InputError
 from cerflow.cli.app import app
 from cerflow.files import reading
+from cerflow.files.blocks import read_blocks
 from cerflow.files.column_types import type_named
 from cerflow.files.input_plans import ColumnRoles
+from cerflow.files.raw_rows import FilePart
 from cerflow.files.reading import read_inputs
 from cerflow.files.sources import InputFormat, Source, source_of
 
@@ -171,18 +175,30 @@ def run(monkeypatch, capfd, lines, *arguments):
 LINES = ['{"type": "A", "t": 5, "v": 1}', '{"type": "B", "t": 6, "v": 2}']
 
 
+@pytest.mark.parametrize("packed", [zstandard.compress(b"type,v\nA,1\n"), gzip.compress(b"type,v\nA,1\n")])
+def test_what_comes_compressed_is_to_be_unpacked(packed):
+    program = "zstd" if packed[0] == 0x28 else "gzip"
+    for kind in ("csv", "json"):
+        source = Source("-", InputFormat(kind), ())
+        with pytest.raises(InputError, match=f"standard input is compressed with {program}; unpack it before"):
+            list(read_blocks(source, FilePart(data=[packed])))
+
+
 def test_events_that_go_back_in_time_are_bad_records(monkeypatch, capfd, tmp_path):
     lines = [*LINES, "{", '{"type": "B", "t": 3, "v": 3}', '{"type": "B", "t": 7, "v": 4}']
     code, found, said = run(monkeypatch, capfd, [*LINES, *lines[3:]])
     assert (code, found) == (1, [(1, 2)])
-    assert "row 2: time goes backwards in 't'; events from a pipe are read in the order in which they arrive" in said
+    assert (
+        "row 2: time goes backwards in 't', from 6 to 3; events from a pipe are read in the order in which they arrive"
+        in said
+    )
     letters = tmp_path / "letters.jsonl"
     code, found, said = run(monkeypatch, capfd, lines, "--on-bad-record", f"dead-letter={letters}")
     assert (code, found) == (0, [(1, 2), (1, 4)])
     assert "3 events, 2 matches, 2 bad records" in said
     kept = [(row["row"], row["reason"]) for row in map(json.loads, letters.read_text().splitlines())]
     assert [row for row, _ in kept] == [2, 3]
-    assert kept[1][1] == "time goes backwards in 't'"
+    assert kept[1][1] == "time goes backwards in 't', from 6 to 3"
     # What is to be ordered is read as a whole.
     code, found, _ = run(monkeypatch, capfd, [*LINES, lines[3]], "--sequence-column", "v")
     assert (code, found) == (0, [(1, 2)])

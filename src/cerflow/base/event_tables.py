@@ -46,7 +46,7 @@ def to_table(
     except (pa.ArrowException, OverflowError) as error:
         if needed is not None and hasattr(events, "columns") and hasattr(events, "__getitem__"):
             return with_plain_columns(_short_strings(_from_frame(events, needed)))
-        raise _no_table(error) from error
+        raise _no_table(error, events) from error
     raise InputError(f"{type(events).__name__} is not a table of events")
 
 
@@ -116,7 +116,11 @@ def _refuse_others(events: Any) -> None:
         raise InputError("an array of NumPy has no columns of different types; give pandas.DataFrame(array)")
 
 
-def _no_table(error: Exception) -> InputError:
+def _no_table(error: Exception, frame: Any = None) -> InputError:
+    schema = frame.schema if type(frame).__module__.startswith("polars.") else {}
+    for name, kind in schema.items():
+        if str(kind) in ("Int128", "UInt128"):
+            return InputError(f"the column '{name}' has the type {kind}, which Arrow lacks; cast it to Int64 or text")
     return InputError(f"the events cannot be made an Arrow table: {'; '.join(map(str, error.args))}")
 
 
@@ -127,7 +131,7 @@ def _from_frame(frame: Any, needed: Collection[str]) -> pa.Table:
         try:
             part = pa.table(frame[[name]])
         except (pa.ArrowException, OverflowError) as error:
-            _leave_out(name, needed, _no_table(error))
+            _leave_out(name, needed, _no_table(error, frame[[name]]))
         else:
             found |= dict(zip(part.column_names, part.columns))
     return pa.table(found)

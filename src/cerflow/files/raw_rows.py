@@ -24,6 +24,9 @@ from cerflow.base.errors import InputError, nearest
 #: Number of the row in its file (from 0), its text, what is wrong with it.
 Malformed = tuple[int, str, str]
 
+#: How compressed data begins, by the program that unpacks it.
+_PACKED = {"zstd": b"\x28\xb5\x2f\xfd", "gzip": b"\x1f\x8b", "lz4": b"\x04\x22\x4d\x18", "bzip2": b"BZh9"}
+
 _MARK = "cerflow-mark"
 #: Codecs of Python that have no bytes that could be wrong, or that are for something else than files.
 _UNFIT = ("idna", "punycode", "raw-unicode-escape", "unicode-escape", "utf-7")
@@ -119,7 +122,12 @@ def utf8_of(content: FilePart, encoding: str) -> Iterator[bytes]:
 def unpacked_bytes(content: FilePart) -> Iterator[bytes]:
     """The bytes as they are, unpacked; no piece is empty."""
     if content.path is None:
-        yield from filter(None, content.data)
+        for k, piece in enumerate(filter(None, content.data)):
+            packed = next((program for program, sign in _PACKED.items() if piece.startswith(sign)), None)
+            if packed is not None and not (k or content.decoded):
+                hint = f"unpack it before ({packed} -dc FILE | cerflow …)"
+                raise InputError(f"{content.name} is compressed with {packed}; {hint}")
+            yield piece
         return
     if content.head:
         yield content.head

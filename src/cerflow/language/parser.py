@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cerflow.base import limits
 from cerflow.base.errors import ArgumentError, QueryError, QuerySyntaxError
+from cerflow.base.units import DURATION_UNITS
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language import sremo as r
@@ -56,7 +57,10 @@ def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
             match parse_formula(f"A WITHIN {duration}"):
                 case f.Within(_, f.DurationWindow(microseconds)):
                     return microseconds
-        raise ArgumentError(f"'{duration}' is not a duration; it is a number with a unit, such as '30 minutes'")
+        units = ", ".join(unit.lower() for unit in DURATION_UNITS)
+        raise ArgumentError(
+            f"'{duration}' is not a duration; it is a number with a unit ({units}), such as '30 minutes'"
+        )
     if duration <= timedelta(0):
         raise ArgumentError(f"a duration must be above zero, not {duration}")
     return duration // timedelta(microseconds=1)

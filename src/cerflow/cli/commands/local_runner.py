@@ -22,7 +22,7 @@ from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, bytes
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
 from cerflow.cli.output.writing import Sink
 from cerflow.engine.evaluate.measures import typed_time
-from cerflow.engine.events.records import BACKWARDS
+from cerflow.engine.events.records import IN_ORDER
 from cerflow.engine.events.time_order import extent
 from cerflow.engine.matches.counting import LESS, Bound, readable_number
 from cerflow.engine.matches.matches import Matches
@@ -36,7 +36,7 @@ from cerflow.language.select import CountItem
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.look.viewing.plots import MatchesOverTime
 
-_IN_ORDER = (
+_AS_THEY_ARRIVE = (
     "; events from a pipe are read in the order in which they arrive: write them to a file, which is sorted, "
     "or leave such events out with --on-bad-record skip"
 )
@@ -196,8 +196,8 @@ class _InTurn:
                 found = recognizer.push(table)
             except BadRecordError as error:
                 number = int(error.row) - self.reached
-                remedy = _IN_ORDER if error.reason.startswith(BACKWARDS) else ""
-                fault = BadRecordError(int(self._numbers[number]), error.reason + remedy)
+                reason = error.reason.replace(IN_ORDER, _AS_THEY_ARRIVE)
+                fault = BadRecordError(int(self._numbers[number]), reason)
                 found = recognizer.push(table.slice(0, number))
             yield found
             self.reached += len(table)

@@ -86,4 +86,7 @@ def why(name: str, schema: Schema, most: int) -> str:
         return "is beyond 64 bits of microseconds"
     if most == EXACT_FLOATS:
         return "is beyond 2^53, where a partition key that is a float elsewhere cannot distinguish integers"
-    return f"is not between -{most} and {most}" + (", as far as windows measure" if most == MEASURED else "")
+    hint = ", as far as windows measure" if most == MEASURED else ""
+    if most == MOST and name != schema.time and schema.columns.field(name).type == pa.uint64():
+        hint = "; give the column as text or as a decimal.Decimal"
+    return f"is not between -{most} and {most}{hint}"

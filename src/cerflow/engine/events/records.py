@@ -27,6 +27,8 @@ BadRecordPolicy = Literal["fail", "skip"] | Callable[[pa.Table], None]
 
 #: The beginning of the reason for an event whose time is before that of another one.
 BACKWARDS = "time goes backwards"
+#: What to do about it.
+IN_ORDER = "; sort the events by time before, or leave such events out with on_bad_record='skip'"
 
 
 class RecordChecker:
@@ -164,7 +166,7 @@ class RecordChecker:
         """Why an event with a value out of range is refused."""
         return f"the value {written(column[row])} of '{name}' {why(name, self.schema, most)}"
 
-    def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str]]:
+    def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str | Callable[[int], str]]]:
         """The times that are unknown or decrease; times of otherwise invalid events do not count."""
         name = self.schema.time
         values = plain_numbers(column)
@@ -181,7 +183,13 @@ class RecordChecker:
         # The latest time before each row; a row that goes back does not affect later rows.
         before = np.maximum.accumulate(np.concatenate([[start], filled[:-1]]).astype(values.dtype))
         backwards = ~unknown & (filled < before)
-        return [(unknown, f"no time in '{name}'"), (backwards, f"{BACKWARDS} in '{name}'")]
+
+        def reason(row: int) -> str:
+            last = before[row].item()
+            shown = written(self._as_time(last)) if pa.types.is_temporal(column.type) else last
+            return f"{BACKWARDS} in '{name}', from {shown} to {written(column[row])}"
+
+        return [(unknown, f"no time in '{name}'"), (backwards, reason)]
 
     def _in_order(self, column: pa.Array, values: Ints | Floats) -> bool:
         if column.null_count:
@@ -213,7 +221,9 @@ class RecordChecker:
         bad = np.array([reason is not None for reason in reasons], bool)
         numbers = np.flatnonzero(bad)
         if self.policy == "fail":
-            raise BadRecordError(self._begin + int(numbers[0]), reasons[int(numbers[0])] or "")
+            reason = reasons[int(numbers[0])] or ""
+            remedy = IN_ORDER if reason.startswith(BACKWARDS) else ""
+            raise BadRecordError(self._begin + int(numbers[0]), reason + remedy)
         if callable(self.policy):
             refused, said = rows.take(arrow_columns.array_of_numbers(numbers)), [reasons[int(k)] or "" for k in numbers]
             self.policy(_with_reasons(refused, (self._begin + numbers).tolist(), said))
@@ -234,8 +244,11 @@ class RecordChecker:
         """The latest time so far, None if there is none."""
         if self.latest is None or self.schema.time is None:
             return None
-        target = self.schema.columns.field(self.schema.time).type
-        number = pa.array([self.latest])
+        return self._as_time(self.latest)
+
+    def _as_time(self, plain: int | float) -> pa.Scalar:
+        target = self.schema.columns.field(self.schema.time or "").type
+        number = pa.array([plain])
         return (number.cast(pa.timestamp("ms")) if pa.types.is_date(target) else number).cast(target)[0]
 
     def accept_time(self, clock: pa.Array) -> None:
