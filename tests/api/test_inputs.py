@@ -396,3 +396,21 @@ def test_columns_that_nobody_reads_may_hold_anything():
     recognizer = cerflow.parse(text).recognizer(pa.schema([("type", pa.string()), ("v", pa.int64())]))
     with pytest.warns(UserWarning, match="the column 'odd' is left out"):
         assert recognizer.push(frame).count() == 1
+
+
+def test_views_within_nested_values_and_in_pages():
+    frame = pl.DataFrame(
+        {
+            "type": ["A", "B", "a type of more than twelve bytes"] * 4,
+            "n": [{"s": "a text of more than twelve bytes", "some": ["x", None]}] * 12,
+            "t": list(range(12)),
+        }
+    )
+    for text in (
+        "SELECT * WHERE A ; B WITHIN 3 [t]",
+        "SELECT * WHERE (A AS a ; B AS b) FILTER a.n.s = b.n.s WITHIN 3 [t]",
+    ):
+        found = cerflow.parse(text).match(frame, time="t")
+        assert found.to_pylist() == cerflow.parse(text).match(frame.to_dicts(), time="t").to_pylist()
+        assert found.count() == 4
+        assert "a type of more than twelve bytes" in found.to_html()

@@ -122,7 +122,7 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
         if pa.types.is_decimal256(data_type) or digits > _DIGITS_128:
             return data_type if digits > _DIGITS_256 else pa.decimal256(digits, scale)
         return pa.decimal128(digits, scale)
-    return pa.float32() if pa.types.is_float16(data_type) else _without_dictionaries(data_type)
+    return pa.float32() if pa.types.is_float16(data_type) else _plain_within(data_type)
 
 
 def with_plain_columns(table: Rows, columns: pa.Schema | None = None, *, views: bool = False) -> Rows:
@@ -267,7 +267,7 @@ def _array_of(values: Sequence[Any], target: pa.DataType | None) -> pa.Array:
         return found
     if target is None:
         return pa.array(values)
-    spelt = _without_dictionaries(target)
+    spelt = _plain_within(target)
     return pa.array(values, spelt) if spelt == target else pa.array(values, spelt).cast(target)
 
 
@@ -287,16 +287,20 @@ def _array_of_one_kind(values: Sequence[Any]) -> pa.Array | None:
     return None
 
 
-def _without_dictionaries(data_type: pa.DataType) -> pa.DataType:
+def _plain_within(data_type: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(data_type):
-        return data_type.value_type
+        return _plain_within(data_type.value_type)
+    if pa.types.is_string_view(data_type):
+        return pa.string()
+    if pa.types.is_binary_view(data_type):
+        return pa.binary()
     if pa.types.is_struct(data_type):
-        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in data_type])
+        return pa.struct([field.with_type(_plain_within(field.type)) for field in data_type])
     if pa.types.is_map(data_type):
-        return pa.map_(data_type.key_type, data_type.item_field.with_type(_without_dictionaries(data_type.item_type)))
+        return pa.map_(data_type.key_type, data_type.item_field.with_type(_plain_within(data_type.item_type)))
     for is_kind, list_of in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
         if is_kind(data_type):
-            return list_of(data_type.value_field.with_type(_without_dictionaries(data_type.value_type)))
+            return list_of(data_type.value_field.with_type(_plain_within(data_type.value_type)))
     return data_type
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base import limits
-from cerflow.base.arrow_columns import one_array
+from cerflow.base.arrow_columns import one_array, with_plain_columns
 from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError, at_least_one, counted
 from cerflow.base.event_tables import to_table
 from cerflow.base.graphs import gathered
@@ -105,6 +105,8 @@ def page(
                 "leave events= out"
             )
         stream = sort_by_time(to_table(events), schema.time, None)
+    elif stream is not None:
+        stream = with_plain_columns(stream)
     schema_shown = matches.shown_schema(counts="text")
     table, cut = first_matches(matches.to_batches(BATCH, counts="text"), schema_shown, most)
     notices = [] if cut is None else [f"{cut.format(readable_number(matches.rows()))}."]
