@@ -1,8 +1,9 @@
 """Instructions of the small stack programs for atoms that are not plain comparisons.
 
-Truth values are 1, 0 and null (unknown). Instructions from `AND` to `COALESCE_F` combine the two topmost values, those
-from `NOT` on change the topmost one. `SELECT` takes a condition and two values and leaves one of them, `CALL` takes the
-arguments of a predicate and leaves its answer. `ROWS` pushes the address of a collection's rows and their number of
+Truth values are 1, 0 and null (unknown). Instructions from `AND` to `BEST_F` combine the two topmost values, those from
+`NOT` on change the topmost one. `BEST_I` and `BEST_F` leave the first of two values unless it is null or the second one
+compares with it as their argument says. `SELECT` takes a condition and two values and leaves one of them, `CALL` takes
+the arguments of a predicate and leaves its answer. `ROWS` pushes the address of a collection's rows and their number of
 words.
 """
 
@@ -34,6 +35,8 @@ from __future__ import annotations
     JOIN_F,
     COALESCE_I,
     COALESCE_F,
+    BEST_I,
+    BEST_F,
     NOT,
     TRUE_ONLY,
     RANKED,
@@ -50,4 +53,4 @@ from __future__ import annotations
     SQUARE_ROOT,
     DATED,
     WHOLE,
-) = range(41)
+) = range(43)

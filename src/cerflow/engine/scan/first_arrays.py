@@ -21,6 +21,7 @@ from cerflow.engine.scan.program.compiler import ScanProgram
 from cerflow.engine.scan.program.contiguous import Contiguity
 from cerflow.engine.scan.program.effects import counted_states, empties_states
 from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.joins import Joinable
 from cerflow.engine.tables.transducer_tables import TransducerTables
 
 #: Entries of `ScanArrays.fixes`.
@@ -84,7 +85,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         numbers=np.zeros(block, np.int64),
         allowed=np.zeros(block, np.int64),
         rows=np.zeros(block, np.int64),
-        partners=np.zeros((0, 0) if join is None else (len(join.guards), layout.STRETCH), np.int64),
+        partners=np.zeros((_reach(links, join), layout.STRETCH), np.int64),
         join_guards=np.array([] if join is None else join.guards, np.int64),
         join_keys=layout.int_rows([] if join is None else join.handed, 7),
         join_kills=np.array([] if join is None else join.kills, np.int64),
@@ -100,6 +101,12 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         keyed=layout.int_rows([] if flow is None else flow.keyed, 7),
         decided=layout.int_rows([] if program.guards is None else program.guards.decided(program.tests), 3),
     )
+
+
+def _reach(links: Sequence[Sequence[int]], join: Joinable | None) -> int:
+    """How many events programs may read of matches that are joined, or of a key."""
+    steps = 0 if join is None else len(join.guards)
+    return max([steps, *(1 + link[layout.L_DISTANCE] for link in links)])
 
 
 def _depth(code: Sequence[Sequence[int]]) -> int:

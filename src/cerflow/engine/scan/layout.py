@@ -77,8 +77,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     PAUSE,  # the rows for which to rest next time
     OPENINGS,  # rows that matches wait in
     WITHIN,  # how many events of a key a match that is joined may span (0: `reach` bounds it)
-) = range(46)
-CONTROLS = 46
+    WALKED,  # how far back `partners` has the rows of keys before the chosen ones; -1: it has those of pairs
+) = range(47)
+CONTROLS = 47
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -281,7 +282,7 @@ class ScanArrays(NamedTuple):
     numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
     allowed: Ints  # (STRETCH,) by row: its steps, as bits
     rows: Ints  # (STRETCH,) of which events a column is read
-    partners: IntRows  # (steps, STRETCH): by how many events before, the other rows of matches that are joined
+    partners: IntRows  # (steps, STRETCH): by how many events before, the other rows of chosen ones, of a match or a key
     opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
     partials: SmallRows  # (room, 2): the first event in `opened`, of a match its row; what it extends, or its last row
     join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold

@@ -95,7 +95,7 @@ def _fulfil(one, two, entries, wanted):
 def _in_a_row(s, distance, count):
     """The event ``distance`` events before the first `chosen` row, if these follow each other in the rows; or -1."""
     # Pairs may repeat a row.
-    direct = s.partners.shape[0] == 0 and (distance == 0 or s.before.shape[0] == 0)
+    direct = s.control[layout.WALKED] >= 0 and (distance == 0 or s.before.shape[0] == 0)
     if count > 0 and direct and s.chosen[count - 1] - s.chosen[0] == count - 1:
         return max(s.chosen[0] - distance, np.int64(-1))
     return np.int64(-1)
@@ -104,14 +104,16 @@ def _in_a_row(s, distance, count):
 @inlined
 def _find_before(s, distance, count):
     """Leave in `rows` the event ``distance`` events before each of the `chosen` rows, or its partner."""
-    at = s.rows
-    keyed, paired = s.before.shape[0] > 0, s.partners.shape[0] > 0
+    at, walks = s.rows, s.control[layout.WALKED] >= 0
+    keyed = s.before.shape[0] > 0 or not walks
     for k in range(count):
-        at[k] = s.chosen[k] if keyed or paired else max(s.chosen[k] - distance, 0)
-    for _ in range(distance if keyed else 0):
+        at[k] = s.chosen[k] if keyed else max(s.chosen[k] - distance, 0)
+    while walks and keyed and s.control[layout.WALKED] < distance:
+        far = s.control[layout.WALKED]
         for k in range(count):
-            at[k] = max(s.before[at[k]], 0)
-    for k in range(count if paired and distance > 0 else 0):
+            s.partners[far + 1, k] = max(s.before[s.chosen[k] if far == 0 else s.partners[far, k]], 0)
+        s.control[layout.WALKED] = far + 1
+    for k in range(count if keyed and distance > 0 else 0):
         at[k] = s.partners[distance, k]
 
 
@@ -164,6 +166,10 @@ def _combine(s, opcode, argument, count, top):
         _and(left, right, count)
     elif opcode == o.OR:
         _or(left, right, count)
+    elif opcode == o.BEST_F and argument == GT:
+        _maximum_f(left, right, count)
+    elif opcode == o.BEST_F:
+        _minimum_f(left, right, count)
     else:
         for k in range(count):
             s.stack[0], s.stack[1] = wide[top - 1, k], wide[top, k]
@@ -206,6 +212,19 @@ def _either(a, b):
     return np.int64(1) if (a == 1) | (b == 1) else unknown
 
 
+@inlined
+def _maximum(a, b):
+    x, y = as_float(a), as_float(b)
+    return b if (y > x) | (x != x) else a
+
+
+@inlined
+def _minimum(a, b):
+    x, y = as_float(a), as_float(b)
+    return b if (y < x) | (x != x) else a
+
+
+_maximum_f, _minimum_f = _pairs("_maximum_f", _maximum), _pairs("_minimum_f", _minimum)
 _add_f = _pairs("_add_f", inlined(lambda a, b: bits_of(as_float(a) + as_float(b))))
 _subtract_f = _pairs("_subtract_f", inlined(lambda a, b: bits_of(as_float(a) - as_float(b))))
 _multiply_f = _pairs("_multiply_f", inlined(lambda a, b: bits_of(as_float(a) * as_float(b))))

@@ -366,7 +366,9 @@ def _related(s, begin, end, step, choice, address):
             if s.links[n, layout.L_MASK] >> later & 1 == 1:
                 left, count = count, np.int64(0)
                 _find_partners(s, left, step, later)
+                s.control[layout.WALKED] = -1
                 compute_link(s, n, left)
+                s.control[layout.WALKED] = 0
                 for k in range(left):
                     some[count] = some[k]
                     count += np.int64(s.wide[0, k] == 1)

@@ -94,6 +94,7 @@ def _clear(s, n, ends, begin, first, stop):
     asked = max(first - last, -begin)
     for k in range(stop - asked):
         s.chosen[k] = begin + asked + k
+    s.control[layout.WALKED] = 0
     compute_link(s, n, stop - asked)
     held = v.start_of(s.chosen)
     for k in range(stop - asked):
@@ -110,6 +111,7 @@ def _keep(s, n, rows, count, back):
     """Keep those of ``count`` rows for which condition ``n`` holds, ``back`` rows before; returns how many."""
     for k in range(count):
         s.chosen[k] = rows[k] - back
+    s.control[layout.WALKED] = 0
     compute_link(s, n, count)
     kept = np.int64(0)
     for k in range(count):
@@ -268,6 +270,7 @@ def relate(s, n, begin, count):
         some = count
         for k in range(count):
             s.chosen[k] = begin + k
+    s.control[layout.WALKED] = 0
     compute_link(s, n, some)
     for k in range(some):
         s.allowed[s.chosen[k] - begin] &= -1 if s.wide[0, k] == 1 else mask

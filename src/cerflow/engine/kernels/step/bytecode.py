@@ -255,6 +255,14 @@ def binary(opcode, argument, stack, top):
     elif opcode == opcodes.REMAINDER_F:
         x, y = as_float(stack[at]), as_float(stack[top])
         stack[at] = bits_of(math.nan if y == 0.0 or math.isinf(x) else np.fmod(x, y))
+    elif opcode == opcodes.BEST_I:
+        a, b = stack[at], stack[top]
+        if a == layout.NULL or (b != layout.NULL and words_compare(argument, b, a)):
+            stack[at] = b
+    elif opcode == opcodes.BEST_F:
+        x, y = as_float(stack[at]), as_float(stack[top])
+        if math.isnan(x) or words_compare(argument, y, x):
+            stack[at] = stack[top]
     elif opcode == opcodes.COALESCE_F:
         if math.isnan(as_float(stack[at])):
             stack[at] = stack[top]

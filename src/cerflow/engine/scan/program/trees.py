@@ -1,7 +1,7 @@
 """Conditions on events before as trees of instructions, in which what registers hold stands where they are read.
 
 Programs have no names for values, so a part that is read twice stands there twice. That is why the best of some values,
-such as their maximum, is a node of its own until it is written, and why one condition becomes several.
+such as their maximum, is a node of its own, and why one condition becomes several.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _Node = tuple[int, ...]
 #: The best known value of some, the first of those that are equal; the argument says how it compares with the others.
 _BEST_I, _BEST_F = -1, -2
 _COMPARED = {_BEST_I: opcodes.COMPARE_I, _BEST_F: opcodes.COMPARE_F}
+_OF_TWO = {_BEST_I: opcodes.BEST_I, _BEST_F: opcodes.BEST_F}
 _IS_NULL = {_BEST_I: opcodes.IS_NULL_I, _BEST_F: opcodes.IS_NULL_F}
 _COALESCE = {_BEST_I: opcodes.COALESCE_I, _BEST_F: opcodes.COALESCE_F}
 _JOINED = {test: _COALESCE[best] for best, test in _IS_NULL.items()}
@@ -155,17 +156,11 @@ class Trees:
         return (opcode, argument) == (CONSTANT, 1) or (opcode == opcodes.NOT and self._nodes[parts[0]][0] in _JOINED)
 
     def _best_of(self, best: int, better: int, values: Sequence[int]) -> int:
-        """The best of some values without a node of its own: halves are compared, the smaller one is read thrice."""
-        if len(values) == 1:
-            return values[0]
-        half = len(values) // 2
-        one, two = (self._best_of(best, better, some) for some in (values[:half], values[half:]))
-        if self._sizes[one] < self._sizes[two]:
-            first, operator, second = one, _OR_EQUAL[better], two
-        else:
-            first, operator, second = two, better, one
-        compared = self._held(_COMPARED[best], operator, first, second)
-        return self._held(SELECT, 0, compared, first, self._held(_COALESCE[best], 0, second, first))
+        """The best of some values as instructions, each of two."""
+        whole = values[0]
+        for value in values[1:]:
+            whole = self._held(_OF_TWO[best], better, whole, value)
+        return whole
 
     def before(self, root: int, distance: int) -> int:
         """The same tree where each event is ``distance`` events further before."""
