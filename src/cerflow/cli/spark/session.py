@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
@@ -148,8 +148,8 @@ def _by_a_thread(work: Callable[[], _T]) -> Future[_T]:
 def _started(start: Callable[[], SparkSession]) -> SparkSession:
     """The session that ``start`` gives, made by another thread, so that a signal never interrupts PySpark itself.
 
-    Then PySpark installs no handler of its own either, which would call Java amid another call. If there is no session,
-    the Java that PySpark has launched is ended unless PySpark has got hold of it: it would not end by itself.
+    In another thread PySpark installs no signal handler, which would call Java amid another call. If the start fails or
+    is interrupted, this kills the Java that PySpark has launched, as it would not end by itself.
     """
     from pyspark import SparkContext
 
@@ -293,13 +293,14 @@ def memory_needed(
 ) -> int:
     """An estimate, without reading the rows, of the bytes that the rows of a file need while they are matched.
 
-    Of a file that tells its columns, ``evaluates`` says what becomes of them.
+    ``evaluates`` says of each column of Parquet and ORC whether the query evaluates it; None if the run skips it.
     """
     try:
         size = file.stat().st_size
         if input_format is InputFormat.PARQUET:
             footer = pyarrow.parquet.read_metadata(file)
-            return sum(_bytes_of_column(footer, k, evaluates) for k in range(footer.num_columns))
+            names = frozenset(footer.schema.to_arrow_schema().names)
+            return sum(_bytes_of_column(footer, names, k, evaluates) for k in range(footer.num_columns))
         if input_format is InputFormat.ORC:
             found = pyarrow.orc.ORCFile(file)
             return max(size, sum(_VALUE[evaluates(name)] for name in found.schema.names) * int(found.nrows))
@@ -309,10 +310,15 @@ def memory_needed(
     return size * COMPRESSIONS.get(file.suffix.lower(), 1) * _TEXT[input_format]
 
 
-def _bytes_of_column(footer: pyarrow.parquet.FileMetaData, number: int, evaluates: Callable[[str], bool | None]) -> int:
-    """The bytes that the values of a column of Parquet need; fields of nested columns are columns of the file."""
+def _bytes_of_column(
+    footer: pyarrow.parquet.FileMetaData, names: Collection[str], number: int, evaluates: Callable[[str], bool | None]
+) -> int:
+    """The bytes that the values of a column of Parquet need; fields of nested columns are columns of the file.
+
+    ``names`` are those of its columns as tables have them.
+    """
     path = footer.schema.column(number).path
-    use = evaluates(path if path in footer.schema.to_arrow_schema().names else path.partition(".")[0])
+    use = evaluates(path if path in names else path.partition(".")[0])
     groups = range(footer.num_row_groups) if use else ()
     unpacked: int = sum(footer.row_group(k).column(number).total_uncompressed_size for k in groups)
     return max(unpacked, _VALUE[use] * int(footer.num_rows))

@@ -64,7 +64,10 @@ class FiniteStream:
             yield from parts
 
     def detected(self, rows: int | None = None) -> Iterator[tuple[str, list[Part]]]:
-        """The detections of each query, batch by batch, the first of so many ``rows``; raises as `detected_between`."""
+        """The detections of each query, batch by batch; raises as `detected_between`.
+
+        If ``rows`` are given, the first batch has so many, and each later one `limits.SOON_TIMES` times as many.
+        """
         driver, count = self.driver(0), self.table.num_rows
         at = 0
         while rows is not None and at + rows < count - self._clocked:

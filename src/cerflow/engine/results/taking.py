@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints, Smalls
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, values_taken
 
 #: The largest offset of texts and lists.
 _OFFSETS = 2**31
@@ -31,7 +30,7 @@ def taken(values: pa.Array, at: Smalls) -> pa.Array:
         found = _texts(values, at)
         if found is not None:
             return found
-    return pc.take(values, array_of_numbers(at), boundscheck=False)
+    return values_taken(values, at)
 
 
 def repeated_or_taken(values: pa.Array, codes: Ints, at: Smalls) -> pa.Array:

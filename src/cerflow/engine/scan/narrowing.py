@@ -164,7 +164,12 @@ def _room_for_keys(room: ScanRoom, count: int, *, keyed: bool) -> None:
     rows = 1 << (count - 1).bit_length()
     keys = min(rows, limits.FLOW_KEYS * max(1, rows // limits.FLOW_KEY_ROWS)) if keyed else 1
     if keys != len(room.arrays.flows):
-        room.use(flows=(keys, len(room.arrays.cells)), entered=(2 * ((keys >> 6) + 1),))
+        _use_slots(room, keys)
+
+
+def _use_slots(room: ScanRoom, slots: int) -> None:
+    """Use this many slots for keys, a power of two."""
+    room.use(flows=(slots, len(room.arrays.cells)), entered=(2 * ((slots >> 6) + 1),))
 
 
 def _number_events(room: ScanRoom, by_key: ByKey, exported: ExportedBatch, batch: pa.RecordBatch) -> bool:
@@ -174,8 +179,7 @@ def _number_events(room: ScanRoom, by_key: ByKey, exported: ExportedBatch, batch
     number = partial(number_events, room.shared.address, exported.address, count, by_key.key)
     if room.unfound or not room.with_keys(number, by_key.key, by_key.texts, batch):
         return False
-    slots = 1 << (len(room.arrays.groups) - 1).bit_length()
-    room.use(flows=(slots, len(room.arrays.cells)), entered=(2 * ((slots >> 6) + 1),))
+    _use_slots(room, 1 << (len(room.arrays.groups) - 1).bit_length())
     return True
 
 
@@ -202,7 +206,7 @@ class Joining(Narrowing):
     @property
     def narrows(self) -> bool:
         """Whether other passes may leave few enough events to join; the automaton shares what longer matches have."""
-        return len(self._join.links) > 0 and len(self._join.guards) == 2 and not self._join.within
+        return len(self._join.links) > 0 and len(self._join.guards) == 2 and not self.counts
 
     def join(
         self,
@@ -230,7 +234,7 @@ class Joining(Narrowing):
             return None
         control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
         most, related = _LOOKED_AT, len(join.links) > 0
-        if related and not join.within:
+        if related and not self.counts:
             most = _LOOKED_AT_LEFT if again else _LOOKED_AT_BEFORE
         control[layout.WITHIN] = join.within
         # Those of other passes stand for other steps.

@@ -30,8 +30,9 @@ class Joinable:
     An event between that of a step and the next one must have none of the guards that ``kills`` has for the step.
     ``handed`` are rows of `ScanArrays.join_keys`.
     ``links`` and ``labels`` are as in `cerflow.engine.scan.program.contiguous.Contiguity`. Runs wait in the states
-    ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`). If a
-    match spans so many events of its key at most as ``within`` says (else 0), ``numbers`` tells keys apart.
+    ``waiting``, as bits. Of the matches of an event a strategy makes a ``choice`` (see `cerflow.engine.layout`). Where
+    the window counts the events of a key, ``within`` is how many it has, and ``numbers`` tells keys apart; else they
+    are 0 and None.
     """
 
     guards: Sequence[int]
