@@ -4,7 +4,7 @@ Truth values are 1, 0 and null (unknown). Instructions from `AND` to `BEST_F` co
 `NOT` on change the topmost one. `BEST_I` and `BEST_F` leave the first of two values unless it is null or the second one
 compares with it as their argument says. `SELECT` takes a condition and two values and leaves one of them, `CALL` takes
 the arguments of a predicate and leaves its answer. `ROWS` pushes the address of a collection's rows and their number of
-words.
+words. `KEEP` and `KEPT` keep the topmost value and push one that was kept; only programs on many rows have them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
     ROWS,
     SELECT,
     CALL,
+    KEPT,
     AND,
     OR,
     COMPARE_I,
@@ -53,4 +54,5 @@ from __future__ import annotations
     SQUARE_ROOT,
     DATED,
     WHOLE,
-) = range(43)
+    KEEP,
+) = range(45)

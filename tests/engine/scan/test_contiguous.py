@@ -209,7 +209,7 @@ SCHEMA = pa.schema({"type": pa.string(), "k": pa.string(), "v": pa.int64(), "w":
             "next",
         ),
         (" : ".join(["A"] * 32), (32, 0)),
-        (" : ".join(["A"] * 32) + " PARTITION BY k", (32, 0)),
+        (" : ".join(["A"] * 63) + " PARTITION BY k", (63, 0)),
         ("A : (B AND B) ; C", "next"),
         ("(EVENT AS x : EVENT AS y : EVENT AS z) FILTER x.v < y.v AND y.v > z.v", (3, 2)),
         ("A : B PARTITION BY v", (2, 0)),

@@ -12,7 +12,7 @@ from cerflow.base.array_types import IntRows, Ints, array_types
 from cerflow.engine.kernels.base.shared_arrays import SharedArrays
 from cerflow.engine.kernels.table import compute
 from cerflow.engine.layout import PROGRAM
-from cerflow.engine.opcodes import COLUMN, CONSTANT, NOT, SELECT
+from cerflow.engine.opcodes import COLUMN, CONSTANT, KEEP, KEPT, NOT, SELECT
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.decisions import Decisions
 from cerflow.engine.scan.layout import ScanArrays
@@ -55,6 +55,7 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
     # The programs that run on many rows at once.
     spans = [row[2:] for row in program.tests.values() if row[layout.K_KIND] == layout.RUN]
     asked = [*links, *(() if join is None else join.links)]
+    spans += [] if contiguity is None else [row[1:] for row in contiguity.computed]
     spans += [link[layout.L_READ : layout.L_STOP + 1] for link in asked if link[layout.L_OPERATOR] == PROGRAM]
     depth = max((_depth(program.code[start:stop]) for start, stop in spans), default=min(len(asked), 1))
     asks = by_key is not None or join is not None or (contiguity is not None and contiguity.related)
@@ -90,6 +91,8 @@ def first_arrays(tables: TransducerTables, program: ScanProgram, texts: IntRows,
         join_keys=layout.int_rows([] if join is None else join.handed, 7),
         join_kills=np.array([] if join is None else join.kills, np.int64),
         wide=np.zeros((depth, block), np.int64),
+        computing=layout.int_rows([] if contiguity is None else contiguity.computed, 3),
+        kept=np.zeros((max((1 + place for op, place in program.code if op == KEEP), default=0), block), np.int64),
         guards=np.zeros(layout.CARRIED + layout.BLOCK, np.uint8),
         runs=np.zeros((tables.transducer.states + 1, layout.RUNS_WORDS), np.int64),
         led=np.full(1 << layout.GUARDS, layout.UNKNOWN, np.int64),
@@ -111,7 +114,7 @@ def _reach(links: Sequence[Sequence[int]], join: Joinable | None) -> int:
 
 def _depth(code: Sequence[Sequence[int]]) -> int:
     """How many values the instructions of a program hold at once."""
-    effects = [1 if op in (COLUMN, CONSTANT) else -2 if op == SELECT else -1 if op < NOT else 0 for op, _ in code]
+    effects = [1 if op in (COLUMN, CONSTANT, KEPT) else -2 if op == SELECT else -1 if op < NOT else 0 for op, _ in code]
     return max(accumulate(effects))
 
 

@@ -27,7 +27,8 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     TEXT_VIEW,  # views of 16 bytes: the length, and the text if it has at most 12 bytes, or else where it is
     POSITION,  # no column: the positions of events
     TRUTH,  # no column: what a condition on one column of text says
-) = range(17)
+    COMPUTED,  # no column: what a program has computed, as words
+) = range(18)
 
 # ScanArrays.control
 (
@@ -172,8 +173,6 @@ CANDIDATE_WORDS = 3
 # may be, and how many rows there are so far
 G_ROW, G_STEPS, G_ROWS = range(3)
 GROUP_WORDS = 3
-#: Steps that G_STEPS has bits for.
-KEYED_STEPS = 32
 # What it matters of events of a key that are left out: nothing, whether there are any directly before one, how many
 NEITHER, WHETHER, HOW_MANY = range(3)
 # Keys of patterns without gaps that are not one column of text: there are none, or a hash table gives them numbers
@@ -277,6 +276,7 @@ class ScanArrays(NamedTuple):
     members: IntRows  # (keys, words): the keys of groups, the first one is under construction
     slots: Smalls  # hash table of members, 0: free
     links: IntRows  # (comparisons, LINK_WORDS)
+    key_steps: Ints  # by entry of the key: the steps of a match without gaps that the last row may be, as bits
     admits: Ints  # (256,) by the guards that may hold: which steps of a match an event may be, as bits
     before: Smalls  # by row: the row of the event directly before it, in its partition; -1: none in this batch
     numbers: Ints  # (STRETCH,) by row: the number of its key, 0: none
@@ -291,6 +291,9 @@ class ScanArrays(NamedTuple):
     join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
     ordinals: Ints  # by row, for WITHIN: the number of its key, below it how many events of it are before; -1: no key
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
+    computing: IntRows  # (columns, 3): those that are computed, each with its first and last instruction
+    computed: IntRows  # (columns, rows): their words
+    kept: IntRows  # (values, STRETCH): what they keep
     guards: Bytes  # by row: the guards that may hold for it
     led: Ints  # by the guards that may hold, where these lead (`DECIDED`); or UNKNOWN
     effects: IntRows  # (signatures, EFFECT_WORDS)

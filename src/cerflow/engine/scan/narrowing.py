@@ -106,8 +106,14 @@ def find_consecutive(
     if keyed:
         room.hold(before=np.full(count, -1, np.int32))
         room.room_for_rows(count, "guards", "slot_of")
+    room.use(computed=(len(arrays.computing), count if len(arrays.computing) else 0))
     control[layout.FOUND] = 0
-    find = partial(find_rows, room.shared.address, exported.address, count, contiguity.key, begun)
+
+    def find() -> Any:
+        if keyed and len(room.arrays.key_steps) != len(room.arrays.groups):
+            room.use(key_steps=(len(room.arrays.groups),))
+        return find_rows(room.shared.address, exported.address, count, contiguity.key, begun)
+
     return room.with_keys(find, contiguity.key, contiguity.texts if keyed else frozenset(), batch)
 
 

@@ -34,7 +34,8 @@ from cerflow.engine.tables.transducer_tables import TransducerTables
 _CHANGED = (
     *("control", "columns", "texts", "stack", "chosen", "at", "measures", "candidates", "groups", "members", "slots"),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
-    *("wide", "edges", "limits", "values", "partners", "opened", "looked_up", "partials", "ordinals"),
+    *("wide", "kept", "computed", "key_steps", "edges", "limits", "values", "partners", "opened", "looked_up"),
+    *("partials", "ordinals"),
 )
 
 

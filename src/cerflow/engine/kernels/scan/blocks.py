@@ -7,15 +7,16 @@ import math
 import numpy as np
 
 from cerflow.engine import opcodes as o
-from cerflow.engine.kernels.base.arithmetic import wrapped_difference, wrapped_product
+from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan import vectors
 from cerflow.engine.kernels.scan.marks import mark
 from cerflow.engine.kernels.scan.programs import truth_at
 from cerflow.engine.kernels.scan.texts import equal_texts
-from cerflow.engine.kernels.step.bytecode import binary, unary, words_compare
-from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NE, NULL, PROGRAM
+from cerflow.engine.kernels.step.bytecode import words_compare
+from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NULL, PROGRAM
 from cerflow.engine.scan import layout
 
 
@@ -33,22 +34,21 @@ def compute_block(s, start, stop, count):
             _read(s, argument & (1 << layout.COLUMN_BITS) - 1, argument >> layout.COLUMN_BITS, count, top)
             top += 1
         elif opcode == o.CONSTANT:
-            value = s.constants[argument]
-            for k in range(count):
-                wide[top, k] = value
+            vectors.fill(v.start_of(wide[top]), s.constants[argument], count)
             top += 1
+        elif opcode == o.KEPT:
+            vectors.copy(v.start_of(wide[top]), v.start_of(s.kept[argument]), count)
+            top += 1
+        elif opcode == o.KEEP:
+            vectors.copy(v.start_of(s.kept[argument]), v.start_of(wide[top - 1]), count)
         elif opcode == o.SELECT:
             top -= 2
-            for k in range(count):
-                wide[top - 1, k] = wide[top, k] if wide[top - 1, k] == 1 else wide[top + 1, k]
+            vectors.select_words(v.start_of(wide[top - 1]), v.start_of(wide[top]), v.start_of(wide[top + 1]), count)
         elif opcode < o.NOT:
             top -= 1
-            _combine(s, opcode, argument, count, top)
+            vectors.combine(s, opcode, argument, count, top)
         else:
-            for k in range(count):
-                s.stack[0] = wide[top - 1, k]
-                unary(opcode, s.stack, 0, s.constants)
-                wide[top - 1, k] = s.stack[0]
+            vectors.change(s, opcode, count, top - 1)
 
 
 @part
@@ -140,111 +140,6 @@ def _read(s, column, distance, count, top):
     else:
         for k in range(count):
             wide[top, k] = v.word_of(s.columns, column, at[k], s.control[layout.FIRST])
-
-
-@inlined
-def _combine(s, opcode, argument, count, top):
-    """Combine the two topmost values of each row."""
-    wide = s.wide
-    left, right = v.start_of(wide[top - 1]), v.start_of(wide[top])
-    if opcode in (o.COMPARE_F, o.COMPARE_I):
-        less = np.int64(argument in (LT, LE, NE))
-        same = np.int64(argument in (LE, EQ, GE))
-        more = np.int64(argument in (GT, GE, NE))
-        _compare(opcode == o.COMPARE_F, left, right, count, less, same, more)
-    elif opcode == o.ADD_F:
-        _add_f(left, right, count)
-    elif opcode == o.SUBTRACT_F:
-        _subtract_f(left, right, count)
-    elif opcode == o.MULTIPLY_F:
-        _multiply_f(left, right, count)
-    elif opcode == o.DIVIDE:
-        _divide(left, right, count)
-    elif opcode == o.SUBTRACT_I:
-        _subtract_i(left, right, count)
-    elif opcode == o.AND:
-        _and(left, right, count)
-    elif opcode == o.OR:
-        _or(left, right, count)
-    elif opcode == o.BEST_F and argument == GT:
-        _maximum_f(left, right, count)
-    elif opcode == o.BEST_F:
-        _minimum_f(left, right, count)
-    else:
-        for k in range(count):
-            s.stack[0], s.stack[1] = wide[top - 1, k], wide[top, k]
-            binary(opcode, argument, s.stack, 1)
-            wide[top - 1, k] = s.stack[0]
-
-
-def _pairs(name, function):
-    """Combines the words at two addresses, and writes over the first; the compiler makes vectors of it."""
-
-    def run(left, right, count):
-        for k in range(count):
-            v.store_word(left, k, function(v.load_word(left, k), v.load_word(right, k)))
-
-    run.__qualname__ = run.__name__ = name
-    return part(run)
-
-
-@inlined
-def _quotient(a, b):
-    x, y = as_float(a), as_float(b)
-    return np.int64(v.NAN) if y == 0.0 else bits_of(x / y)
-
-
-@inlined
-def _difference(a, b):
-    found = wrapped_difference(a, b)
-    return NULL if (a == NULL) | (b == NULL) | ((a ^ b) & (a ^ found) < 0) else found
-
-
-@inlined
-def _both(a, b):
-    unknown = NULL if (a == NULL) | (b == NULL) else np.int64(1)
-    return np.int64(0) if (a == 0) | (b == 0) else unknown
-
-
-@inlined
-def _either(a, b):
-    unknown = NULL if (a == NULL) | (b == NULL) else np.int64(0)
-    return np.int64(1) if (a == 1) | (b == 1) else unknown
-
-
-@inlined
-def _maximum(a, b):
-    x, y = as_float(a), as_float(b)
-    return b if (y > x) | (x != x) else a
-
-
-@inlined
-def _minimum(a, b):
-    x, y = as_float(a), as_float(b)
-    return b if (y < x) | (x != x) else a
-
-
-_maximum_f, _minimum_f = _pairs("_maximum_f", _maximum), _pairs("_minimum_f", _minimum)
-_add_f = _pairs("_add_f", inlined(lambda a, b: bits_of(as_float(a) + as_float(b))))
-_subtract_f = _pairs("_subtract_f", inlined(lambda a, b: bits_of(as_float(a) - as_float(b))))
-_multiply_f = _pairs("_multiply_f", inlined(lambda a, b: bits_of(as_float(a) * as_float(b))))
-_divide, _subtract_i = _pairs("_divide", _quotient), _pairs("_subtract_i", _difference)
-_and, _or = _pairs("_and", _both), _pairs("_or", _either)
-
-
-@part
-def _compare(floating, left, right, count, less, same, more):
-    """Compare words; the result is 1 where ``less``, ``same`` or ``more`` is. The compiler makes vectors of it."""
-    if floating:
-        for k in range(count):
-            x, y = as_float(v.load_word(left, k)), as_float(v.load_word(right, k))
-            holds = np.int64(x < y) & less | np.int64(x == y) & same | np.int64(x > y) & more
-            v.store_word(left, k, holds if (x == x) & (y == y) else NULL)
-    else:
-        for k in range(count):
-            a, b = v.load_word(left, k), v.load_word(right, k)
-            holds = np.int64(a < b) & less | np.int64(a == b) & same | np.int64(a > b) & more
-            v.store_word(left, k, holds if (a != NULL) & (b != NULL) else NULL)
 
 
 # -- tests -------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 from cerflow.engine.kernels.base.arithmetic import wrapped_product
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import compute_link, mark_block
+from cerflow.engine.kernels.scan.blocks import compute_block, compute_link, mark_block
 from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import collected
@@ -29,6 +29,8 @@ def find_rows(address, batch, count, key, begun):
     s = v.scan_at(address)
     control = s.control
     v.locate(s.columns, s.texts, batch)
+    for n in range(s.computing.shape[0]):
+        s.columns[s.computing[n, 0], layout.C_DATA] = v.start_of(s.computed[n])
     if key != layout.NO_KEYS:
         return _find_by_key(s, key, begun != 0, count, address)
     before, ends = v.start_of(s.guards), v.start_of(s.ends)
@@ -45,6 +47,7 @@ def find_rows(address, batch, count, key, begun):
         for step in range(steps):
             _step(guards + step + 1 - steps, ends, size, s.step_guards[step], step == 0)
         if s.links.shape[0] > 0:
+            _compute_columns(s, guards, begin, size)
             _keep_linked(s, ends, begin, size)
         control[layout.FOUND] += _packed(ends, hits + (begin >> 3), size)
         for k in range(0, layout.CARRIED, 8):
@@ -59,6 +62,25 @@ def _keep_kinds(s, guards, begin, count):
     kinds = v.start_of(s.kinds) + begin
     for k in range(count if s.kinds.shape[0] > 0 else 0):
         v.store_byte(kinds, k, v.load_byte(guards, k))
+
+
+@part
+def _compute_columns(s, guards, begin, count):
+    """Compute the columns that conditions read, for those of ``count`` rows that have ``guards``."""
+    for first in range(0, count if s.computing.shape[0] > 0 else 0, layout.STRETCH):
+        size, some = min(count - first, layout.STRETCH), np.int64(0)
+        for k in range(first, first + size):
+            s.chosen[some] = begin + k
+            some += np.int64(v.load_byte(guards, k) != 0)
+        if 4 * some > 3 * size:
+            some = size
+            for k in range(size):
+                s.chosen[k] = begin + first + k
+        s.control[layout.WALKED] = 0
+        for n in range(s.computing.shape[0]):
+            compute_block(s, s.computing[n, 1], s.computing[n, 2], some)
+            for k in range(some):
+                s.computed[n, s.chosen[k]] = s.wide[0, k]
 
 
 @part
@@ -136,7 +158,7 @@ def _find_by_key(s, key, begun, count, address):
         for k in range((count + 63) >> 3):
             v.store_word(chosen, k, np.int64(0))
         for g in range(s.groups.shape[0]):
-            s.groups[g, layout.G_ROW], s.groups[g, layout.G_STEPS], s.groups[g, layout.G_ROWS] = -1, 0, 0
+            s.groups[g, layout.G_ROW], s.groups[g, layout.G_ROWS], s.key_steps[g] = -1, 0, 0
         control[layout.FOUND] = 0
     while begin < count:
         size = min(count - begin, layout.STRETCH)
@@ -149,6 +171,7 @@ def _find_by_key(s, key, begun, count, address):
         control[layout.ROW] = 0
         if not number_keys(s, begin, size, key, chosen, last if begun else 0):
             return layout.NO_ROOM
+        _compute_columns(s, guards, begin, size)
         for k in range(size):
             s.allowed[k] = s.admits[v.load_byte(guards, k)]
         for n in range(s.links.shape[0]):
@@ -156,8 +179,8 @@ def _find_by_key(s, key, begun, count, address):
         for k in range(size):
             g = s.numbers[k]
             if g > 0:
-                found = (s.groups[g, layout.G_STEPS] << 1 | 1) & s.allowed[k]
-                s.groups[g, layout.G_STEPS] = found
+                found = (s.key_steps[g] << 1 | 1) & s.allowed[k]
+                s.key_steps[g] = found
                 if found >> last & 1 == 1:
                     _hit(s, begin + k, hits)
         begin += size
@@ -191,7 +214,7 @@ def _choose(s, g, begun, last, hits, chosen):
             row = np.int64(s.before[row])
         return
     # The first of the steps that go on began longest ago. The last row ends what began in the first ones.
-    going_on = s.groups[g, layout.G_STEPS] & ((1 << last) - 1)
+    going_on = s.key_steps[g] & ((1 << last) - 1)
     if begun and row >= 0:
         going_on |= 1
     while going_on != 0:

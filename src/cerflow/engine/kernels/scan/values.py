@@ -195,7 +195,7 @@ def word_of(columns, c, row, first):
                 return np.int64(0)
             return np.int64(NAN) if columns[c, layout.C_FLOAT] else np.int64(NULL)
         data = columns[c, layout.C_DATA]
-        if kind == layout.FLOAT64:
+        if kind in (layout.FLOAT64, layout.COMPUTED):
             return load_word(data, at)
         if kind == layout.FLOAT32:
             return _load_float(data, at)
@@ -222,7 +222,7 @@ def words_of(columns, c):
     """Where the words of a column are, if these are its values, but for nulls; or else 0."""
     column = columns[c]
     kind = column[layout.C_LAYOUT]
-    plain = kind == layout.FLOAT64 or (
+    plain = kind in (layout.FLOAT64, layout.COMPUTED) or (
         kind == layout.INT64 and column[layout.C_FACTOR] == 1 and column[layout.C_FLOAT] == 0
     )
     plain &= column[layout.C_CONDITION] == 0
@@ -266,7 +266,7 @@ def locate(columns, texts, batch):
     """Find out where the values of the columns of a batch are."""
     children = load_word(batch, _CHILDREN)
     for c in range(columns.shape[0]):
-        if columns[c, layout.C_LAYOUT] != layout.POSITION and columns[c, layout.C_LAYOUT] != layout.TRUTH:
+        if columns[c, layout.C_LAYOUT] < layout.POSITION:
             child = load_word(children, columns[c, layout.C_CHILD])
             buffers = load_word(child, _BUFFERS)
             columns[c, layout.C_OFFSET] = load_word(child, _OFFSET)

@@ -29,7 +29,8 @@ from cerflow.logic.conditions.guards import TypeTest
 class Contiguity:
     """How matches without gaps lie in a stream, if columns alone decide which rows are matches.
 
-    They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before. ``key`` is the
+    They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before, and ``computed``
+    of `ScanArrays.computing`. ``key`` is the
     number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match
     the `guards` of which one must hold for its event, and ``labels`` by these guards the numbers of the label sets:
     (steps, 256), or (steps, 1) if they do not depend on guards. ``texts`` are the columns of text whose entries stand
@@ -38,6 +39,7 @@ class Contiguity:
 
     length: int
     links: Sequence[Sequence[int]]
+    computed: Sequence[Sequence[int]]
     key: int
     guards: Sequence[int]
     labels: IntRows
@@ -91,9 +93,8 @@ def contiguity(
     if key is None:
         return "a key in one of several columns"
     length = max(levels) + 1
-    most = layout.KEYED_STEPS if keys else layout.CARRIED - 1
-    if length > most:
-        return f"more than {most} positions in a match"
+    if length >= layout.CARRIED:
+        return f"more than {layout.CARRIED - 1} positions in a match"
     steps = [1 << level for level in levels]
     made = Links(tables, outputs, to, levels=True)
     links, decided = made.rows(steps)
@@ -106,7 +107,7 @@ def contiguity(
         if bound[layout.O_FORM] != layout.AS_BOUND:
             return "a window over times that are floats"
         links = sorted([*links, *made.within(bound, length - 1)], key=lambda link: link[0] != engine_layout.PROGRAM)
-    return Contiguity(length, links, key, *whole, texts_of(keys))
+    return Contiguity(length, links, made.computed, key, *whole, texts_of(keys))
 
 
 def undecided(tables: TransducerTables, choice: int = engine_layout.EVERYTHING) -> str | None:

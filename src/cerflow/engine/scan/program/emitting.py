@@ -100,6 +100,10 @@ class ScannedColumns(Instructions):
         """The number of a column of small integers that comes beside those of the schema."""
         return self._added(name, column_row(layout.INT8, 1))
 
+    def computed(self) -> int:
+        """The number of a column that has what a program computes of each event."""
+        return self._added(None, column_row(layout.COMPUTED, 1))
+
     def _added(self, name: str | None, row: list[int]) -> int:
         self.attributes.append(name)
         self.rows.append(row)

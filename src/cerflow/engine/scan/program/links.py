@@ -86,7 +86,10 @@ class Links:
         self._to = to
         self._outputs = {row[layout.O_PLACE]: row for row in outputs if row[layout.O_TO] == layout.TO_COLUMNS}
         self._origins = self._found()
-        self._trees = Trees()
+        #: Columns that are computed before conditions are, each with its first and last instruction.
+        self.computed: list[list[int]] = []
+        keyed = any(row[layout.O_TO] == layout.TO_KEYS for row in outputs)
+        self._trees = Trees(self._computed_column if levels else None, keyed=keyed)
         self._values = self._computed()
         self._programs: dict[tuple[tuple[int, int], ...], _Link] = {}
         #: Why columns do not decide all conditions, if they do not.
@@ -310,6 +313,13 @@ class Links:
             before = max((a >> layout.COLUMN_BITS for opcode, a in code if opcode == opcodes.COLUMN), default=0)
             self._programs[key] = engine_layout.PROGRAM, start, start + len(code), before
         return self._programs[key]
+
+    def _computed_column(self, code: Sequence[tuple[int, int]]) -> int:
+        start = len(self._to.code)
+        self._to.code.extend(map(list, code))
+        column = self._to.computed()
+        self.computed.append([column, start, start + len(code)])
+        return column
 
     def _column(self, column: int, distance: int) -> int | None:
         """The tree of a column of events, read of the event this far before; None if no program can read it."""

@@ -1,7 +1,7 @@
 """Conditions on events before as trees of instructions, in which what registers hold stands where they are read.
 
-Programs have no names for values, so a part that is read twice stands there twice. That is why the best of some values,
-such as their maximum, is a node of its own, and why one condition becomes several.
+A part that is read twice is computed once and kept. The best of some values, such as their maximum, is a node of its
+own, as instructions of two values say it in a few steps, and as one condition on it becomes several.
 """
 
 from __future__ import annotations
@@ -41,18 +41,25 @@ _INTEGERS = frozenset({
 })  # fmt: skip
 _TO_FLOATS = _FLOATS | {opcodes.TO_FLOAT}
 _FROM_FLOATS = _FLOATS | {opcodes.COMPARE_F, opcodes.WHOLE}
+#: Of so many events a value is computed once for all conditions.
+_SHARED = 3
 _NAN = int(np.float64(math.nan).view(np.int64))
 
 
 class Trees:
     """Nodes by number; equal trees have the same number. Operands come before the nodes that they are part of."""
 
-    def __init__(self) -> None:
+    def __init__(self, computed: Callable[[list[tuple[int, int]]], int] | None = None, *, keyed: bool = False) -> None:
+        #: The number of a column that has what a program says of each event.
+        self._computed = computed
+        #: Whether it takes longer to read a column again, of an event before, than to keep what was read.
+        self._keyed = keyed
+        #: By node the column that has its value, or that of the same node at another event.
+        self._shared: dict[int, int] = {}
         self._nodes: list[_Node] = []
         self._numbers: dict[_Node, int] = {}
         self._shifted: dict[tuple[int, int], int] = {}
-        #: The instructions that a node becomes, and how many events before the latest and the first are that it reads.
-        self._sizes: list[int] = []
+        #: How many events before the latest and the first are that a node reads.
         self._reach: list[tuple[int, int] | None] = []
         self._written: dict[int, int] = {}
 
@@ -98,7 +105,6 @@ class Trees:
             self._nodes.append(node)
             if written is not None:
                 self._written[number] = written
-            self._sizes.append(self._sizes[written] if written is not None else 1 + sum(self._sizes[p] for p in parts))
             reached = [reach for p in parts if (reach := self._reach[p]) is not None]
             if opcode == opcodes.COLUMN:
                 reached = [(argument >> COLUMN_BITS,) * 2]
@@ -186,7 +192,19 @@ class Trees:
         """How many instructions a tree becomes, and how many pay for the events that it reads."""
         latest, first = self._reach[root] or (0, 0)
         each = limits.LINKED_INSTRUCTIONS_EACH * (first - latest + 1)
-        return self._sizes[root], max(limits.LINKED_INSTRUCTIONS, each)
+        return len(self._parts(root)), max(limits.LINKED_INSTRUCTIONS, each)
+
+    def _parts(self, root: int) -> dict[int, int]:
+        """The nodes that the program of a tree computes, and how many of them read each."""
+        reads = {root: 1}
+        pending = [root]
+        while pending:
+            number = pending.pop()
+            for part in self._nodes[self._written.get(number, number)][2:]:
+                reads[part] = reads.get(part, 0) + 1
+                if reads[part] == 1:
+                    pending.append(part)
+        return reads
 
     def conditions(self, root: int) -> list[int]:
         """Conditions that are all true if and only if this one is; those that are likelier to fail come first."""
@@ -230,14 +248,56 @@ class Trees:
             whole = self._held(opcode, 0, whole, part)
         return whole
 
+    def _pays_to_keep(self, number: int) -> bool:
+        opcode, argument, *_ = self._nodes[self._written.get(number, number)]
+        return opcode not in _LEAVES or (self._keyed and opcode == opcodes.COLUMN and argument >> COLUMN_BITS > 0)
+
+    def _share(self, root: int, constant: Callable[[int], int]) -> None:
+        """Read from a column what a tree computes of several events."""
+        assert self._computed is not None
+        distances: dict[int, dict[int, int]] = {}
+        for number in self._parts(root):
+            reach = self._reach[number]
+            plain = self._nodes[number][0] in _LEAVES or number in self._shared
+            if not plain and reach is not None and reach[0] == reach[1]:
+                distances.setdefault(self.before(number, -reach[0]), {})[reach[0]] = number
+        # What is part of another such node has a smaller number.
+        for own, some in sorted(distances.items(), reverse=True):
+            known = own in self._shared
+            if (known or len(some) >= _SHARED) and any(number in self._parts(root) for number in some.values()):
+                column = self._shared[own] if known else self._computed(self.code(own, constant))
+                for distance, number in {0: own, **some}.items():
+                    self._written[number] = self._held(opcodes.COLUMN, column | distance << COLUMN_BITS)
+                    self._shared[number] = column
+
     def code(self, root: int, constant: Callable[[int], int]) -> list[tuple[int, int]]:
         """The program of a tree; ``constant`` gives the number of a word."""
+        if self._computed is not None:
+            self._share(root, constant)
         code: list[tuple[int, int]] = []
-        pending = [root]
+        left = {part: reads for part, reads in self._parts(root).items() if self._pays_to_keep(part)}
+        places: dict[int, int] = {}
+        free: list[int] = []
+        most = 0
+        # Nodes, and whether their operands are computed already.
+        pending = [(root, False)]
         while pending:
-            number = pending.pop()
+            number, ready = pending.pop()
             opcode, argument, *parts = self._nodes[self._written.get(number, number)]
-            code.append((opcode, constant(argument) if opcode == CONSTANT else argument))
-            # Last operands first, as the program is turned around.
-            pending += parts
-        return code[::-1]
+            if number in places:
+                code.append((opcodes.KEPT, places[number]))
+            elif parts and not ready:
+                pending.append((number, True))
+                pending += [(part, False) for part in reversed(parts)]
+                continue
+            else:
+                code.append((opcode, constant(argument) if opcode == CONSTANT else argument))
+                if left.get(number, 0) > 1:
+                    places[number] = free.pop() if free else most
+                    most = max(most, places[number] + 1)
+                    code.append((opcodes.KEEP, places[number]))
+            if number in places:
+                left[number] -= 1
+                if left[number] == 0:
+                    free.append(places[number])
+        return code
