@@ -67,14 +67,14 @@ def compute_link(s, n, count):
     if indexed and at >= 0:
         _compare_codes(codes + 4 * (at + distance), codes + 4 * at, count, entries, wanted, v.start_of(s.wide))
         return
-    _find_before(s, distance, count)
+    others = _rows_before(s, distance, count)
     if indexed:
         for k in range(count):
-            one, two = v.load_int(codes, s.chosen[k]), v.load_int(codes, s.rows[k])
+            one, two = v.load_int(codes, s.chosen[k]), v.load_int(codes, v.load_word(others, k))
             s.wide[0, k] = _fulfil(one, two, entries, wanted)
     else:
         for k in range(count):
-            s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], u, s.rows[k]) == wanted
+            s.wide[0, k] = equal_texts(s.texts, t, s.chosen[k], u, v.load_word(others, k)) == wanted
 
 
 @part
@@ -102,44 +102,48 @@ def _in_a_row(s, distance, count):
 
 
 @inlined
-def _find_before(s, distance, count):
-    """Leave in `rows` the event ``distance`` events before each of the `chosen` rows, or its partner."""
-    at, walks = s.rows, s.control[layout.WALKED] >= 0
-    keyed = s.before.shape[0] > 0 or not walks
-    for k in range(count):
-        at[k] = s.chosen[k] if keyed else max(s.chosen[k] - distance, 0)
-    while walks and keyed and s.control[layout.WALKED] < distance:
-        far = s.control[layout.WALKED]
+def _rows_before(s, distance, count):
+    """Where the events are that lie ``distance`` events before each of the `chosen` rows, or their partners."""
+    walks = s.control[layout.WALKED] >= 0
+    if distance == 0:
+        return v.start_of(s.chosen)
+    if s.before.shape[0] == 0 and walks:
         for k in range(count):
-            s.partners[far + 1, k] = max(s.before[s.chosen[k] if far == 0 else s.partners[far, k]], 0)
+            s.rows[k] = max(s.chosen[k] - distance, 0)
+        return v.start_of(s.rows)
+    before = v.start_of(s.before)
+    while walks and s.control[layout.WALKED] < distance:
+        far = s.control[layout.WALKED]
+        last = v.start_of(s.chosen) if far == 0 else v.start_of(s.partners[far])
+        for k in range(count):
+            s.partners[far + 1, k] = max(v.load_int(before, v.load_word(last, k)), 0)
         s.control[layout.WALKED] = far + 1
-    for k in range(count if keyed and distance > 0 else 0):
-        at[k] = s.partners[distance, k]
+    return v.start_of(s.partners[distance])
 
 
 @inlined
 def _read(s, column, distance, count, top):
     """Write the words of a column for each row, read from the event ``distance`` events before."""
-    wide, at = s.wide, s.rows
+    to = v.start_of(s.wide[top])
     data, first = v.words_of(s.columns, column), _in_a_row(s, distance, count)
     truth = s.columns[column, layout.C_LAYOUT] == layout.TRUTH
     if first >= 0 and not truth:
-        v.write_words(s.columns, column, first, count, s.control[layout.FIRST], v.start_of(wide[top]))
+        v.write_words(s.columns, column, first, count, s.control[layout.FIRST], to)
         return
-    _find_before(s, distance, count)
+    at = _rows_before(s, distance, count)
     if data != 0:
         for k in range(count):
-            wide[top, k] = v.load_word(data, at[k])
+            v.store_word(to, k, v.load_word(data, v.load_word(at, k)))
         valid, offset = s.columns[column, layout.C_VALID], s.columns[column, layout.C_OFFSET]
         null = np.int64(v.NAN) if s.columns[column, layout.C_FLOAT] else np.int64(NULL)
         for k in range(count if valid != 0 else 0):
-            wide[top, k] = wide[top, k] if v.has_bit(valid, offset + at[k]) else null
+            v.store_word(to, k, v.load_word(to, k) if v.has_bit(valid, offset + v.load_word(at, k)) else null)
     elif truth:
         for k in range(count):
-            wide[top, k] = truth_at(s, column, at[k])
+            v.store_word(to, k, truth_at(s, column, v.load_word(at, k)))
     else:
         for k in range(count):
-            wide[top, k] = v.word_of(s.columns, column, at[k], s.control[layout.FIRST])
+            v.store_word(to, k, v.word_of(s.columns, column, v.load_word(at, k), s.control[layout.FIRST]))
 
 
 # -- tests -------------------------------------------------------------------------------------------------------------
