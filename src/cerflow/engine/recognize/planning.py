@@ -27,6 +27,7 @@ from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.rewriting.bounds import with_implied_bounds
+from cerflow.logic.rewriting.extremes import with_implied_values
 from cerflow.logic.rewriting.implied import is_gapless, with_windows_of_gaps, without_implied_times
 from cerflow.logic.rewriting.keys import with_implied_keys
 from cerflow.logic.rewriting.rebuild import labels_beside_types
@@ -45,8 +46,8 @@ def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
     """The query as it is evaluated on events of a schema.
 
     Fields of structs replace registers that are never written, and windows of time replace windows on the time column;
-    windows that follow from gaps, bounds that follow from others and keys that follow from equalities are added;
-    conditions on times and keys that always hold, tests of the only type and of absent ones, and arithmetic on
+    windows that follow from gaps, conditions on events that follow from others and keys that follow from equalities are
+    added; conditions on times and keys that always hold, tests of the only type and of absent ones, and arithmetic on
     ``times`` are removed.
 
     With ``times=False`` the query must be its own `with_times_as_numbers`; the schema may lack columns of precomputed
@@ -55,7 +56,8 @@ def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
     select = with_fields(select, schema.attributes)
     select = with_windows_of_gaps(_with_windows_of_time(select, schema), schema)
     select = without_implied_times(select, schema)
-    select = with_implied_keys(with_implied_bounds(select, schema), schema)
+    select = with_implied_bounds(with_implied_values(select, schema), schema)
+    select = with_implied_keys(select, schema)
     select = _of_known_types(select, schema)
     return with_times_as_numbers(select, schema) if times else select
 

@@ -83,7 +83,7 @@ def without_implied_times(select: Select, schema: Schema) -> Select:
         return select
     labels = resolve(select.formula).labels
     windows = _windows(select)
-    orders = _orders(select.formula, labels, {label for d in known.values() for label in (d.x, d.y)})
+    orders = label_orders(select.formula, labels, {label for d in known.values() for label in (d.x, d.y)})
 
     def change(index: int, current: Node) -> Node:
         if not isinstance(current, f.Filter):
@@ -249,7 +249,7 @@ def _windows(select: Select) -> dict[int, int | None]:
     return handed_down(whole, None, enter)
 
 
-def _orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict[int, frozenset[tuple[str, str]]]:
+def label_orders(root: f.Formula, labels: dict[int, Labels], asked: set[str]) -> dict[int, frozenset[tuple[str, str]]]:
     """For each occurrence the pairs of labels of which all events of the first come before all of the second."""
     places = occurrences(root)
 
