@@ -178,6 +178,8 @@ def events_in_turn(positions: Sequence[Ints], labels: Sequence[Any]) -> MatchGra
 
 def _distinct(numbers: IntRows) -> tuple[Ints, Ints, IntRows]:
     """The distinct numbers, ascending; where each is found among all, and for each of these its place among them."""
+    if len(numbers) == 1 and bool((numbers[0, 1:] > numbers[0, :-1]).all()):
+        return numbers[0], np.arange(numbers.size), np.arange(numbers.size).reshape(numbers.shape)
     least, span = (int(numbers.min()), int(np.ptp(numbers)) + 1) if numbers.size else (0, 1)
     if span > _SPAN * numbers.size:
         distinct, found, places = np.unique(numbers, return_index=True, return_inverse=True)

@@ -9,6 +9,9 @@ from cerflow.engine.kernels.base.shared_arrays import as_float
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
+#: The greatest integer.
+MOST = 2**63 - 1
+
 
 @kernel
 def all_valid(address, batch, count):
@@ -77,6 +80,19 @@ def _ascends(s, c, count, kind, most):
         s.control[layout.LATEST] = last
         # Values that ascend are within range if the first and the last are.
         return falls == 0 and (most == 0 or (first >= -most and last <= most))
+    if kind == layout.IS_LATER and form == layout.INT32 and columns[c, layout.C_FACTOR] > 0:
+        first, last = v.word_of(columns, c, 0, 0), v.word_of(columns, c, count - 1, 0)
+        falls = np.int64(first < before)
+        for row in range(1, count):
+            falls += np.int64(v.load_int(data, offset + row) < v.load_int(data, offset + row - 1))
+        most_there = np.int64(MOST) // columns[c, layout.C_FACTOR]
+        if (
+            falls == 0
+            and v.load_int(data, offset) >= -most_there
+            and v.load_int(data, offset + count - 1) <= most_there
+        ):
+            s.control[layout.LATEST] = last
+            return True
     for row in range(count):
         word = v.word_of(columns, c, row, 0)
         # Comparisons with NaN are false.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.arithmetic import wrapped_sum
+from cerflow.engine.kernels.base.arithmetic import wrapped_product, wrapped_sum
 from cerflow.engine.kernels.base.parts import inlined, intrinsic, ir, kernel, part, types
 from cerflow.engine.kernels.base.shared_arrays import address_of, bits_of, group_at, pointer_to, prefetch, words_at
 from cerflow.engine.layout import NULL
@@ -235,23 +235,63 @@ def words_at_once(columns, c):
     return words_of(columns, c) if columns[c, layout.C_VALID] == 0 else np.int64(0)
 
 
+def _widening(name, load):
+    """Writes the elements from number ``at`` on as words, at once where the compiler makes vectors of it."""
+
+    def run(to, data, at, count):
+        for k in range(count):
+            store_word(to, k, load(data, at + k))
+
+    run.__qualname__ = run.__name__ = name
+    return part(run)
+
+
+_widen_float = _widening("_widen_float", _load_float)
+_widen_truth = _widening("_widen_truth", inlined(lambda data, at: load_byte(data, at >> 3) >> (at & 7) & 1))
+_widen_small, _widen_short = _widening("_widen_small", load_small), _widening("_widen_short", _load_short)
+_widen_int, _widen_word = _widening("_widen_int", load_int), _widening("_widen_word", load_word)
+_widen_byte, _widen_unsigned = _widening("_widen_byte", load_byte), _widening("_widen_unsigned", load_unsigned)
+
+
+@part
+def _write_integers(columns, c, to, data, at, count):
+    """Write integers as words, as `word_of` does; False for others."""
+    kind, factor = columns[c, layout.C_LAYOUT], columns[c, layout.C_FACTOR]
+    if columns[c, layout.C_CONDITION] != 0 or factor < 1:
+        return False
+    if kind == layout.BOOLEAN:
+        _widen_truth(to, data, at, count)
+    elif kind == layout.INT8:
+        _widen_small(to, data, at, count)
+    elif kind == layout.INT16:
+        _widen_short(to, data, at, count)
+    elif kind == layout.INT32:
+        _widen_int(to, data, at, count)
+    elif kind == layout.INT64:
+        _widen_word(to, data, at, count)
+    elif kind == layout.UINT8:
+        _widen_byte(to, data, at, count)
+    elif kind == layout.UINT32:
+        _widen_unsigned(to, data, at, count)
+    else:
+        return False
+    for k in range(count if factor > 1 else 0):
+        store_word(to, k, wrapped_product(load_word(to, k), factor))
+    for k in range(count if columns[c, layout.C_FLOAT] else 0):
+        store_word(to, k, bits_of(np.float64(load_word(to, k))))
+    return True
+
+
 @part
 def write_words(columns, c, begin, count, first, to):
     """Write what `word_of` says of ``count`` rows from row ``begin`` on at the address ``to``, without branches."""
     kind, valid, words = columns[c, layout.C_LAYOUT], columns[c, layout.C_VALID], words_of(columns, c)
     data, at = columns[c, layout.C_DATA], columns[c, layout.C_OFFSET] + begin
     if words != 0:
-        for k in range(count):
-            store_word(to, k, load_word(words, begin + k))
+        _widen_word(to, words, begin, count)
     elif kind == layout.FLOAT32:
-        for k in range(count):
-            store_word(to, k, _load_float(data, at + k))
-    elif kind == layout.INT32 and columns[c, layout.C_FACTOR] == 1 and columns[c, layout.C_CONDITION] == 0:
-        floating = columns[c, layout.C_FLOAT] != 0
-        for k in range(count):
-            value = load_int(data, at + k)
-            store_word(to, k, bits_of(np.float64(value)) if floating else value)
-    else:
+        _widen_float(to, data, at, count)
+    elif not _write_integers(columns, c, to, data, at, count):
         for k in range(count):
             store_word(to, k, word_of(columns, c, begin + k, first))
         return
