@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -196,7 +197,11 @@ def reference_program(
     read = read_by(last.query.tree, last.inputs, entries)
     told_apart = {} if last.schema.stream is None else {last.schema.stream: [entry.stream for entry in read]}
     merged = pa.Table.from_pydict(
-        {name: [entry.row.get(name) for entry in read] for name in last.schema.attributes} | told_apart,
+        {
+            name: [_written(entry.row.get(name), last.schema.columns.field(name).type) for entry in read]
+            for name in last.schema.attributes
+        }
+        | told_apart,
         last.schema.columns,
     )
     return reference_matches(
@@ -229,6 +234,13 @@ def _readable(value: Any, data_type: pa.DataType) -> Any:
         # The nearest float, which Arrow's cast may miss.
         return _FORMS[kind_of(data_type)](value)
     return True if kind_of(data_type) is ValueKind.OTHER else value
+
+
+def _written(value: Any, data_type: pa.DataType) -> Any:
+    """What `_readable` was given, for Arrow: it makes no decimals of floats."""
+    if pa.types.is_struct(data_type) and value is not None:
+        return {f.name: _written(value[f.name], f.type) for f in data_type}
+    return Decimal(repr(value)) if pa.types.is_decimal(data_type) and isinstance(value, float) else value
 
 
 def _as_time(raw: Time, data_type: pa.DataType) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -325,3 +326,15 @@ def test_match_takes_queries_and_programs_first():
     ].to_pylist() == [1]
     with pytest.raises(cerflow.ArgumentError, match="the query is the first argument"):
         cerflow.match(events, text)
+
+
+def test_decimals_by_definition():
+    program = cerflow.parse_program(
+        "DEFINE d AS SELECT a.d AS d WHERE A AS a; "
+        "SELECT x.d AS d, b.d AS e FROM d, s WHERE d>EVENT AS x ; s>B AS b FILTER x.d < b.d"
+    )
+    values = [Decimal("1.50"), Decimal("1.25"), Decimal("2.00")]
+    table = pa.table({"type": list("ABB"), "d": pa.array(values, pa.decimal128(10, 2))})
+    for runner in ("engine", "semantics"):
+        (found,) = program.match(table, runner=runner)
+        assert (found["d"], found["e"]) == (values[0], values[2])

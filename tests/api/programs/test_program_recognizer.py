@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pyarrow as pa
 import pytest
 
@@ -16,6 +18,23 @@ def test_without_events_there_are_no_matches() -> None:
     schema = pa.schema([("type", pa.string()), ("t", pa.timestamp("us")), ("machine", pa.string()), ("v", pa.int64())])
     assert program.match(schema.empty_table(), time="t").count() == 0
     assert program.recognizer(schema, time="t").push(schema.empty_table()).count() == 0
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_with_a_zone(zone: str | None, unit: Literal["s", "ms", "us", "ns"]) -> None:
+    program = cerflow.parse_program(
+        "DEFINE d AS SELECT a.v AS v WHERE A AS a NOT FOLLOWED BY B FOR 2 SECONDS; SELECT x.v AS v FROM d WHERE d AS x"
+    )
+    times = pa.array([1, 2, 5, 6], pa.timestamp("s", zone)).cast(pa.timestamp(unit, zone))
+    table = pa.table({"type": list("ABAB"), "t": times, "v": [1, 2, 3, 4]}).slice(0, 3)
+    recognizer = program.recognizer(table.schema, time="t")
+    assert sum(recognizer.push(table.slice(k, 1)).count() for k in range(3)) == 0
+    deadline = pa.scalar(7, pa.timestamp("s", zone)).cast(times.type)
+    (found,) = recognizer.advance(deadline)
+    assert found["v"] == 3
+    assert pa.scalar(found["detected_time"], times.type) == deadline
+    assert program.match(table, time="t", until=deadline).count() == 1
 
 
 def test_a_failed_push_changes_nothing() -> None:

@@ -286,7 +286,10 @@ class Merging:
         if self._latest is not None:
             # A statement need not have read the events that are later than a deadline.
             at = found.schema.get_field_index("detected_time")
-            found = found.set_column(at, "detected_time", pc.max_element_wise(found.column(at), self._latest))
+            # Arrow has no max_element_wise of timestamps with a zone.
+            times = found.column(at)
+            times = pc.if_else(pc.less(times, self._latest), self._latest, times)
+            found = found.set_column(at, "detected_time", times)
         above = self._detecting(found, numbers, first)
         own = np.empty(len(found), np.int64)
         # Those without events come first.
