@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.base import limits
+from cerflow.base.arrow_columns import array_of_texts
+from cerflow.engine.scan import texts
 from support.runners import bag, examples
 
 TEXTS = {"s": ["x", "y", "a long text that is no key", "xy", None], "u": ["p", "q", "x", "pq"]}
@@ -195,3 +197,25 @@ def test_texts_of_which_nearly_all_differ(condition, lying, missing):
         found = cerflow.parse(f"SELECT * WHERE NEW AS n FILTER {condition}").match(some, time="t").to_pylist()
         expected = [k for k in range(n, 9_000) if k % 2 == 0 and OF_MANY[condition](texts[k])]
         assert [match["events"][0]["t"] for match in found] == expected
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_small_pushes_read_the_texts_of_their_own_events(kind, monkeypatch):
+    random_user = random.Random(5).randrange
+    users = [f"user number {random_user(3000)}" for _ in range(9000)]
+    table = pa.table({"type": list("AB") * 4500, "user": pa.array(users, kind)})
+    query = cerflow.parse("SELECT a WHERE A AS a ; B AS b PARTITION BY user WITHIN 3 EVENTS")
+    expected = bag(query.match(table.set_column(1, "user", pa.array(users))))
+    made = []
+    monkeypatch.setattr(texts, "array_of_texts", lambda some: made.append(len(some)) or array_of_texts(some))
+    recognizer = query.recognizer(table.schema)
+    found, row = [], 0
+    # Pushes with many new texts keep them as arrays, others one by one.
+    for size in [40, 700, 40, 1500, 3, 300] + [60] * 110:
+        found += recognizer.push(table.slice(row, size))
+        row += size
+    assert row > len(table)
+    assert bag(found) == expected
+    assert made
+    assert max(made) <= 1500
+    assert sum(made) < 2 * len(table)

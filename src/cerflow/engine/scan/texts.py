@@ -283,13 +283,17 @@ class TextEntries:
         return self._codes[entries]
 
     def _texts_of(self, entries: Ints | list[int]) -> pa.Array:
-        """The texts of entries of the hash table."""
+        """The texts of entries of the hash table, which ascend; the time does not depend on how many others it has."""
+        some = np.asarray(entries)
         chunks, at = list[pa.Array](), 0
         for begin, array in self._arrays:
-            chunks += array_of_texts(self._texts[at:begin]), array.cast(pa.string())
-            at = begin + len(array)
-        whole = pa.chunked_array([*chunks, array_of_texts(self._texts[at:])])
-        return whole.take(array_of_numbers(np.asarray(entries))).combine_chunks()
+            first, end = np.searchsorted(some, [begin, begin + len(array)]).tolist()
+            if first < end:
+                alone = array_of_texts([self._texts[entry] for entry in some[at:first].tolist()])
+                chunks += alone, values_taken(array, some[first:end] - begin).cast(pa.string())
+                at = end
+        alone = array_of_texts([self._texts[entry] for entry in some[at:].tolist()])
+        return pa.chunked_array([*chunks, alone]).combine_chunks()
 
 
 def _key(text: bytes) -> int:
