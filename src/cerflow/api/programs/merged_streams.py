@@ -242,6 +242,8 @@ class Merging:
         if not statement.merged:
             return self._input, np.arange(len(self._input))
         columns = statement.schema.columns
+        if not statement.inputs and not any(len(self.added[name]) for name in statement.definitions):
+            return columns.empty_table(), np.zeros(0, np.int64)
         own = pa.schema([field for field in columns if field.name != statement.schema.stream])
         parts, numbers = [], []
         for name, table, of in self._streams(statement):
@@ -279,6 +281,12 @@ class Merging:
         ``numbers`` are those of the events that it read; ``first`` is the position of the first of them.
         """
         assert statement.name is not None
+        if not matches:
+            # What most pushes of few events find.
+            self._numbers[statement.name] = np.zeros(0, np.int64)
+            self._stands = np.column_stack([self._stands, np.full(len(self._stands), _NONE)])
+            self.added[statement.name] = statement.columns.empty_table()
+            return
         time = self._schema.time
         start = ["start"] if "start" in matches.schema.names else []
         wanted = ["detected_at", *start, *statement.result_columns]
