@@ -85,12 +85,9 @@ def _ascends(s, c, count, kind, most):
         falls = np.int64(first < before)
         for row in range(1, count):
             falls += np.int64(v.load_int(data, offset + row) < v.load_int(data, offset + row - 1))
-        most_there = np.int64(MOST) // columns[c, layout.C_FACTOR]
-        if (
-            falls == 0
-            and v.load_int(data, offset) >= -most_there
-            and v.load_int(data, offset + count - 1) <= most_there
-        ):
+        bound, ends = np.int64(MOST) // columns[c, layout.C_FACTOR], v.load_int(data, offset + count - 1)
+        # Products within 64 bits ascend as the values do.
+        if falls == 0 and v.load_int(data, offset) >= -bound and ends <= bound:
             s.control[layout.LATEST] = last
             return True
     for row in range(count):
