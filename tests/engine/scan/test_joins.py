@@ -239,6 +239,7 @@ def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
         ("SELECT * WHERE A ; B WITHIN 5 SECONDS", True),
         ("SELECT LAST * WHERE (A ; B) PARTITION BY k WITHIN 5 SECONDS", True),
         ("SELECT NEXT * WHERE (A ; B) PARTITION BY k WITHIN 5 SECONDS", True),
+        ("DEFINE a AS k < 'y' AND k != 'x', b AS k > 'a' AND k < 'x' SELECT NEXT * WHERE a ; b WITHIN 5 SECONDS", True),
         ("SELECT LAST BY B * WHERE (A ; B) PARTITION BY k", False),
         ("SELECT * WHERE A ; B ; A PARTITION BY k", True),
         ("SELECT * WHERE A ; B{2} ; A WITHIN 5 SECONDS", True),

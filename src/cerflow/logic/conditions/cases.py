@@ -245,6 +245,9 @@ def merged_cases(tests: Iterable[Sequence[Condition]]) -> list[tuple[Condition, 
 def _completes(case: frozenset[GuardLiteral], literal: GuardLiteral, rest: frozenset[GuardLiteral]) -> bool:
     """Whether a case is the one that satisfies ``rest`` but not the literal."""
     condition, positive = literal
+    # All parts of a conjunction are satisfied, or it is not.
+    if not positive and case == rest.union(map(two_valued, conjuncts(condition))):
+        return True
     opposite = (condition, not positive)
     if opposite not in case or not case - {opposite} <= rest:
         return False
