@@ -6,17 +6,15 @@ engine's constructions for these operators. Under *-semantics runs jump over all
 (universality of register automata is, 004 §6), but not if registers hold finitely many values, for strings of bounded
 length, and where the outputs of a string determine the run.
 
-The strategies are those of P1 Theorem 4, App. C.3: A_STRICT, A_NXT, A_LAST and A_MAX. NEXT and LAST follow a run
-together with all others of the same length, in classes T1 … Tk from the best to the worst: a total preorder of the
-states. At an event, the classes are followed piece by piece, by • and by ◦, from the best piece to the worst. A state
-belongs to the first piece that reaches it, and a run continues only into its own piece. This implies the conditions of
-erratum E5; the printed ones of A_LAST do not suffice. As erratum E4 requires, NEXT makes final states that only •
-enters.
+The strategies are those of P1 Theorem 4, App. C.3. Their automata follow three sets of runs of the same length, much as
+A_MAX does: those with the same marks, those preferred to them, and those that may still become so. A_NXT and A_LAST
+order all states instead, in a total preorder T1 … Tk, of which only one class and the union of those before it matter.
+So errata E5 and E13 do not arise. As erratum E4 requires, NEXT makes final states that only • enters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import pyarrow as pa
@@ -155,10 +153,10 @@ def select_strict(automaton: CEA) -> CEA:
 def select_next(automaton: CEA, *, most: int | None = None) -> CEA:
     """For each last event the complex event that is greatest by ``≤next``: the first difference decides.
 
-    States are pairs of a total preorder and a state in it. Raises `UnsupportedQueryError` if more than ``most``
-    minterms would have to be tried.
+    States are triples of sets of states: of the runs with the same marks, of those that are preferred, and of those
+    that an event may make so. Raises `UnsupportedQueryError` if more than ``most`` minterms would have to be tried.
     """
-    return _best(with_marked_ends(automaton), lambda k: [(i, m) for i in range(k) for m in _MARKS], most)
+    return _preferred(with_marked_ends(automaton), {True: _MARKS, False: _MARKS}, most)
 
 
 @defined_for(CEA)
@@ -167,72 +165,45 @@ def select_last(automaton: CEA, *, most: int | None = None) -> CEA:
 
     States and errors are those of `select_next`.
     """
-    return _best(automaton, lambda k: [(i, m) for m in _MARKS for i in range(k)], most)
+    return _preferred(automaton, {True: (True,), False: (False,)}, most, always=True)
 
 
 @defined_for(CEA)
 def select_max(automaton: CEA, *, most: int | None = None) -> CEA:
     """For each last event, the complex events that no other contains.
 
-    States are pairs (S, T): S holds the states of runs with the same marks, T of runs with more. Errors are those of
-    `select_next`.
+    States and errors are those of `select_next`.
+    """
+    return _preferred(automaton, {True: (True,), False: _MARKS}, most)
+
+
+def _preferred(automaton: CEA, stay: Mapping[bool, Sequence[bool]], most: int | None, *, always: bool = False) -> CEA:
+    """The runs to which none is preferred when they end.
+
+    A run that marks an event is preferred from then on to those that do not: to those with the same marks before, or
+    ``always``. Where a run marks an event or not, a preferred one has to do as ``stay`` says to stay so.
     """
     budget = steps_allowed(most)
 
-    def successors(pair: tuple[_Set, _Set]) -> Iterator[Successor[tuple[_Set, _Set]]]:
-        same, larger = pair
-        for condition, taken in steps_by_minterm(automaton, same | larger, budget):
-            with_mark = _reached(taken, larger, True)
-            without = with_mark | _reached(taken, larger, False) | _reached(taken, same, True)
-            for marks, ahead in ((True, with_mark), (False, without)):
-                beside = _reached(taken, same, marks) - ahead
+    def successors(place: tuple[_Set, _Set, _Set]) -> Iterator[Successor[tuple[_Set, _Set, _Set]]]:
+        same, better, rivals = place
+        for condition, taken in steps_by_minterm(automaton, same | better | rivals, budget):
+            for mark in _MARKS:
+                ahead = _reached(taken, better, stay[mark]) | _reached(taken, rivals, () if mark else (True,))
+                beside = _reached(taken, same, (mark,)) - ahead
                 if beside:
-                    yield (beside, ahead), condition, MARKED if marks else SKIPPED, SKIPPED
+                    after = _reached(taken, rivals, _MARKS) if always else beside
+                    yield (beside, ahead, after), condition, MARKED if mark else SKIPPED, SKIPPED
 
-    def is_final(pair: tuple[_Set, _Set]) -> bool:
-        return not pair[0].isdisjoint(automaton.finals) and pair[1].isdisjoint(automaton.finals)
+    def is_final(place: tuple[_Set, _Set, _Set]) -> bool:
+        return not place[0].isdisjoint(automaton.finals) and place[1].isdisjoint(automaton.finals)
 
-    return CEA.built([(automaton.starts, frozenset[State]())], successors, is_final)
-
-
-def _reached(taken: Iterable[ComplexEventTransition], states: _Set, marks: bool) -> _Set:
-    """``Δ(T, P, m)``, where P allows the transitions ``taken``."""
-    return frozenset(t.target for t in taken if t.source in states and t.marks == marks)
+    return CEA.built([(automaton.starts, frozenset[State](), automaton.starts)], successors, is_final)
 
 
-_Preorder = tuple[_Set, ...]
-
-
-def _best(automaton: CEA, pieces: Callable[[int], list[tuple[int, bool]]], most: int | None) -> CEA:
-    """A_NXT or A_LAST; ``pieces`` is the order in which k classes are followed, by • (True) or ◦."""
-    budget = steps_allowed(most)
-
-    def successors(place: tuple[_Preorder, State]) -> Iterator[Successor[tuple[_Preorder, State]]]:
-        classes, state = place
-        own = next(i for i, members in enumerate(classes) if state in members)
-        for condition, taken in steps_by_minterm(automaton, frozenset[State]().union(*classes), budget):
-            following: dict[tuple[int, bool], _Set] = {}
-            seen: _Set = frozenset()
-            for i, marks in pieces(len(classes)):
-                reached = _reached(taken, classes[i], marks) - seen
-                seen |= reached
-                if reached:
-                    following[i, marks] = reached
-            preorder = tuple(following.values())
-            for marks in _MARKS:
-                for target in sorted_states(following.get((own, marks), ())):
-                    # One of the runs of a class that meet is enough.
-                    origins = [q for q in classes[own] if target in _reached(taken, frozenset((q,)), marks)]
-                    if sorted_states(origins)[0] == state:
-                        yield (preorder, target), condition, MARKED if marks else SKIPPED, SKIPPED
-
-    def is_final(place: tuple[_Preorder, State]) -> bool:
-        classes, state = place
-        first = next((members for members in classes if not members.isdisjoint(automaton.finals)), frozenset())
-        return state in first & automaton.finals
-
-    starts: list[tuple[_Preorder, State]] = [((automaton.starts,), q) for q in sorted_states(automaton.starts)]
-    return CEA.built(starts, successors, is_final)
+def _reached(taken: Iterable[ComplexEventTransition], states: _Set, marks: Sequence[bool]) -> _Set:
+    """``Δ(T, P, m)`` for some m, where P allows the transitions ``taken``."""
+    return frozenset(t.target for t in taken if t.source in states and t.marks in marks)
 
 
 def delete_unlabelled(automaton: FreeA) -> FreeA:
