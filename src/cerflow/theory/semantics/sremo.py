@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from functools import reduce
 
 from cerflow.base.errors import ArgumentError
 from cerflow.base.events import ComplexEvent, Event, StreamGiven, as_stream, support
@@ -65,6 +66,12 @@ def sremo_derivations(
     return SremoDenotation(sremo_tree(expression), stream)(0, len(stream), held)
 
 
+#: What joins the parts of operators that are made of others.
+_THEN = r.Concatenation(r.Epsilon(), r.Epsilon())
+_EITHER = r.Alternation(r.Epsilon(), r.Epsilon())
+_REPEATED = r.Star(r.Epsilon())
+
+
 class SremoDenotation:
     """``(e, S[m…n-1], M, v) ⊢ v'`` over one stream: call it with m, n (and v) for all (M, v')."""
 
@@ -77,12 +84,32 @@ class SremoDenotation:
         self._parts: list[r.Sremo] = []
         self._below: list[tuple[int, ...]] = []
 
-        def visit(_: int, current: r.Sremo, below: list[int]) -> int:
-            self._parts.append(current)
-            self._below.append(tuple(below))
-            return len(self._parts) - 1
+        fold_only(expression, r.Sremo, self._visit)
 
-        fold_only(expression, r.Sremo, visit)
+    def _visit(self, _: int, current: r.Sremo, below: list[int]) -> int:
+        """The part for an expression; ``+``, ``?``, ``any`` and ``next`` are made of others."""
+        part = self._part
+        match current:
+            case r.Plus():
+                return part(_THEN, below[0], part(_REPEATED, below[0]))
+            case r.Optional():
+                return part(_EITHER, part(r.Epsilon()), below[0])
+            case r.AnyMatch() | r.NextMatch():
+                # The strategy as a part is what it skips before an operand.
+                if len(below) == 1 and isinstance(current.parts[0], r.Plus | r.Star):
+                    # ``e · (skip · e)*``, for ``e*`` perhaps empty as a whole.
+                    body = self._below[below[0]][0]
+                    whole = part(_THEN, body, part(_REPEATED, part(_THEN, part(current, body), body)))
+                    return whole if isinstance(current.parts[0], r.Plus) else part(_EITHER, part(r.Epsilon()), whole)
+                # ``e1 · skip · e2 · … · en``
+                return reduce(lambda left, k: part(_THEN, left, part(_THEN, part(current, k), k)), below)
+        return part(current, *below)
+
+    def _part(self, meaning: r.Sremo, *below: int) -> int:
+        """A new part, by its number, with these operands instead of those of the expression."""
+        self._parts.append(meaning)
+        self._below.append(below)
+        return len(self._parts) - 1
 
     def __call__(self, m: int, n: int, registers: Registers = ()) -> _Outcomes:
         """All (M, v') with ``(e, S[m…n-1], M, registers) ⊢ v'``."""
@@ -96,7 +123,7 @@ class SremoDenotation:
 
     def _first(self, k: int) -> _Part:
         """Part k with all its operands remaining."""
-        return k, self._below[k] if isinstance(self._parts[k], r.AnyMatch | r.NextMatch | r.Unordered) else ()
+        return k, self._below[k] if isinstance(self._parts[k], r.Unordered) else ()
 
     def _rule(self, k: int, rest: tuple[int, ...], m: int, n: int, v: Registers) -> _Rule:
         expression, below = self._parts[k], self._below[k]
@@ -121,18 +148,11 @@ class SremoDenotation:
                 return (yield from self._in_turn(self._first(below[0]), self._first(below[1]), m, n, v, m))
             case r.Alternation():
                 return (yield ask(below[0], m, n, v)) | (yield ask(below[1], m, n, v))
-            case r.Optional():
-                once = yield ask(below[0], m, n, v)
-                return once | unmarked if m == n else once
             case r.Star():
                 if m == n:
                     return unmarked
                 # Each repetition reads an event: repeating the empty string changes nothing.
                 return (yield from self._in_turn(self._first(below[0]), self._first(k), m, n, v, m + 1))
-            case r.Plus():
-                once = yield ask(below[0], m, n, v)
-                more = yield from self._in_turn(self._first(below[0]), self._first(k), m, n, v, m + 1)
-                return once | more
             case r.Intersection():
                 left = yield ask(below[0], m, n, v)
                 right = yield ask(below[1], m, n, v)
@@ -149,20 +169,16 @@ class SremoDenotation:
             case r.Windowed():
                 window, outcomes = expression.window, (yield ask(below[0], m, n, v))
                 return frozenset(o for o in outcomes if within(o[0], window, self._events))
-            case r.AnyMatch() | r.NextMatch():
-                if len(below) == 1 and isinstance(self._parts[below[0]], r.Plus | r.Star):
-                    # ``e · (skip · e)*``
-                    (body,) = self._below[below[0]]
-                    once = yield ask(body, m, n, v)
-                    # Without reading or skipping an event, the same question would come again.
-                    more = yield from self._skipping(body, body, (k, ()), m, n, v, m + 1)
-                    # Only the whole may be empty, not the rest after a repetition: nothing is skipped at the end.
-                    empty = isinstance(self._parts[below[0]], r.Star) and rest and m == n
-                    return once | more | (unmarked if empty else nothing)
-                # ``e1 · skip · e2 · … · en``
-                if len(rest) == 1:
-                    return (yield ask(rest[0], m, n, v))
-                return (yield from self._skipping(rest[0], rest[1], (k, rest[1:]), m, n, v, m))
+            case r.AnyMatch():
+                return unmarked
+            case r.NextMatch():
+                # A stretch that as a whole holds no match of the following operand (§11.7). Matches of the empty string
+                # do not count, or nothing could ever stand before ``e*``.
+                for start in range(m, n):
+                    for end in range(start + 1, n + 1):
+                        if (yield ask(below[0], start, end, v)):
+                            return nothing
+                return unmarked
             case r.Unordered():
                 # One of the remaining operands, then the others in any order.
                 found: set[tuple[ComplexEvent, Registers]] = set(unmarked if not rest and m == n else nothing)
@@ -180,33 +196,6 @@ class SremoDenotation:
                 for marks2, v2 in (yield (*then, split, n, v1)):
                     found.add((marks1 | marks2, v2))
         return frozenset(found)
-
-    def _skipping(self, first: int, following: int, then: _Part, m: int, n: int, v: Registers, begin: int) -> _Rule:
-        """One part, and after what ``any`` or ``next`` skips another one, which begins with ``following``."""
-        only = isinstance(self._parts[then[0]], r.NextMatch)
-        found: set[tuple[ComplexEvent, Registers]] = set()
-        for split in range(m, n + 1):
-            for marks1, v1 in (yield (*self._first(first), m, split, v)):
-                for end in range(max(split, begin), n + 1):
-                    if (yield from self._may_skip(following, only, split, end, v1)):
-                        for marks2, v2 in (yield (*then, end, n, v1)):
-                            found.add((marks1 | marks2, v2))
-        return frozenset(found)
-
-    def _may_skip(
-        self, following: int, only: bool, m: int, n: int, v: Registers
-    ) -> Generator[_Question, _Outcomes, bool]:
-        """Whether S[m…n-1] may be skipped before the following operand.
-
-        ``any`` skips anything, ``next`` a stretch that as a whole holds no match of that operand (§11.7). Matches of
-        the empty string do not count, or nothing could ever stand before ``e*``.
-        """
-        if only:
-            for start in range(m, n):
-                for end in range(start + 1, n + 1):
-                    if (yield (*self._first(following), start, end, v)):
-                        return False
-        return True
 
 
 def _written(v: Registers, new: dict[str, int]) -> Registers:
