@@ -40,8 +40,8 @@ _NEVER = Moment(math.inf, math.inf)
 
 #: Positions of labels bound further out: ((occurrence of the binder, label), position), sorted.
 _Environment = tuple[tuple[tuple[int, str], int], ...]
-#: An occurrence of a formula, the two positions, the environment.
-_Question = tuple[int, int, int, _Environment]
+#: An occurrence of a formula, the two positions, the environment, and how many repetitions came before, if that counts.
+_Question = tuple[int, int, int, _Environment, int]
 _Rule = Generator[_Question, Known, Known]
 #: The question about a part between two positions.
 _Asking = Callable[[int, int], _Question]
@@ -83,26 +83,26 @@ class Denotation:
 
     def known(self, i: int, j: int) -> Known:
         """``⟦φ⟧(i, j)``, every complex event with the moments when it is known."""
-        return answered((self._root, i, j, ()), self._rule, self._known)
+        return answered((self._root, i, j, (), 0), self._rule, self._known)
 
     def _rule(self, question: _Question) -> _Rule:
         """The rule for an occurrence; if it binds labels, for every guess of their positions."""
-        k, i, j, environment = question
+        k, i, j, environment, before = question
         labels = sorted(self._binds.get(k, ()))
         found: set[tuple[ComplexEvent, Moment]] = set()
         for guess in product(range(i, j + 1), repeat=len(labels)):
             guessed = dict(zip(labels, guess))
             inner = (*environment, *(((k, label), p) for label, p in guessed.items()))
-            matches = yield from self._operator(k, i, j, inner)
+            matches = yield from self._operator(k, i, j, inner, before)
             found.update(m for m in matches if all(_positions(m[0], label) == [p] for label, p in guessed.items()))
         return frozenset(found)
 
-    def _operator(self, k: int, i: int, j: int, environment: _Environment) -> _Rule:
+    def _operator(self, k: int, i: int, j: int, environment: _Environment, before: int) -> _Rule:
         formula, parts = self._places[k].formula, self._places[k].operands
 
-        def asking(part: int) -> _Asking:
+        def asking(part: int, before: int = 0) -> _Asking:
             needed = tuple(b for b in environment if b[0] in self._needs[part])
-            return lambda start, end: (part, start, end, needed)
+            return lambda start, end: (part, start, end, needed, before)
 
         # The questions about the formula itself and about its operands: about the first one, and the second one.
         again, first, second = map(asking, (k, *(*parts, k, k)[:2]))
@@ -140,8 +140,13 @@ class Denotation:
                 once = yield first(i, j)
                 more = yield from _sequence(i, j, first, again, isinstance(formula, f.StrictIteration))
                 return once | more
-            case f.Repetition():
-                return (yield from _repeated(formula, i, j, first))
+            case f.Repetition(_, least, most, strict):
+                # φ{n, m} is φ, if n ≤ 1, and if m > 1 φ followed by φ{n-1, m-1}.
+                once = (yield first(i, j)) if before + 1 >= least else _NOTHING
+                if before + 1 == most:
+                    return once
+                fewer = asking(k, before + (most is not None or before + 1 < least))
+                return once | (yield from _sequence(i, j, first, fewer, strict))
             case f.Conjunction():
                 left = yield first(i, j)
                 right = yield second(i, j)
@@ -244,46 +249,22 @@ def _first(i: int, j: int, unwanted: _Asking) -> Generator[_Question, Known, Mom
 
 
 def _sequence(i: int, j: int, left: _Asking, right: _Asking, strict: bool) -> _Rule:
+    """The unions of two complex events; with ``strict`` of those that end at some k and begin directly after it."""
     found = _NOTHING
     for k in range(i, j):
         first = yield left(i, k)
+        if strict:
+            first = frozenset((c, m) for c, m in first if c and max(support(c)) == k)
         if first:
             second = yield right(k + 1, j)
-            found |= _joined(first, second, k, strict)
+            if strict:
+                second = frozenset((c, m) for c, m in second if c and min(support(c)) == k + 1)
+            found |= _unions(first, second)
     return found
-
-
-def _joined(first: Known, second: Known, k: int, strict: bool) -> Known:
-    """The unions of two complex events; with ``strict`` of those that end at k and begin directly after it."""
-    if strict:
-        first = frozenset((c, m) for c, m in first if c and max(support(c)) == k)
-        second = frozenset((c, m) for c, m in second if c and min(support(c)) == k + 1)
-    return _unions(first, second)
 
 
 def _unions(first: Known, second: Known) -> Known:
     return frozenset((c1 | c2, max(m1, m2)) for c1, m1 in first for c2, m2 in second)
-
-
-def _repeated(formula: f.Repetition, i: int, j: int, once: _Asking) -> _Rule:
-    """The union of φ{n} for all n between the bounds; φ{n} is φ{n-1} followed by φ.
-
-    Every repetition reads an event at least, so they are at most as many as positions.
-    """
-    found = _NOTHING
-    so_often: dict[int, Known] = {}
-    for n in range(1, j - i + 2):
-        longer: dict[int, Known] = {}
-        for end in range(i, j + 1):
-            matches = (yield once(i, end)) if n == 1 else _NOTHING
-            for k, before in so_often.items():
-                if before and k < end:
-                    matches |= _joined(before, (yield once(k + 1, end)), k, formula.strict)
-            longer[end] = matches
-        so_often = longer
-        if formula.least <= n and (formula.most is None or n <= formula.most):
-            found |= so_often[j]
-    return found
 
 
 def _positions(complex_event: ComplexEvent, label: str) -> list[int]:
