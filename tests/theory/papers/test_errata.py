@@ -233,6 +233,14 @@ def test_11_11_the_dead_state_is_final_in_the_complement():
     assert not any(t.output for t in other.transitions)
 
 
+def test_the_complement_where_a_register_is_empty():
+    """Of an empty register neither IS NULL nor IS NOT NULL holds, so there is a case without a transition."""
+    edges = [edge(0, 1, "r.id IS NULL", "•"), edge(0, 1, "r.id IS NOT NULL", "•"), edge(1, 1, "TRUE", "⊗", "r")]
+    whole = SymbolicRegisterTransducer.of(edges, start=0, finals=[1])
+    assert not accepts(whole, word("a"))
+    assert accepts(complement(whole), word("a"))
+
+
 def test_11_11_only_deterministic_automata_are_complemented_so():
     either = union(*(SymbolicRegisterTransducer.of([edge(0, 1, c, "•")], start=0, finals=[1])
                      for c in ("type = 'a'", "id = 1")))  # fmt: skip

@@ -29,7 +29,7 @@ def contradicts(tests: Iterable[Condition]) -> bool:
     held = dict.fromkeys(tests)
     refused: set[Condition] = set()
     types: set[str] = set()
-    nulls: dict[str, set[bool]] = {}
+    nulls: dict[tuple[str | None, str], set[bool]] = {}
     values: dict[str, set[Literal]] = {}
     low: dict[str, _Bound] = {}
     high: dict[str, _Bound] = {}
@@ -42,13 +42,13 @@ def contradicts(tests: Iterable[Condition]) -> bool:
                 continue
             case TypeTest(name):
                 types.add(name)
-            case IsNull(Attribute(_, name), is_not):
-                nulls.setdefault(name, set()).add(not is_not)
+            case IsNull(Attribute(label, name), is_not):
+                nulls.setdefault((label, name), set()).add(not is_not)
             case Comparison(operator, left, right):
                 refused.add(negated(test))
                 for side in (left, right):
                     if isinstance(side, Attribute):
-                        nulls.setdefault(side.name, set()).add(False)
+                        nulls.setdefault((side.label, side.name), set()).add(False)
                 if isinstance(left, Attribute) and left.label is None and isinstance(right, Literal):
                     _tighten(left.name, operator, right.value, low, high)
         name, literals = _allowed(test)

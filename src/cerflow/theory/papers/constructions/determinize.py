@@ -84,8 +84,7 @@ def construct_minterms(
 
 def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] = ()) -> bool:
     """Whether it is certain that some conditions cannot all hold while others all fail, whatever the registers hold."""
-    held: set[Condition] = set()
-    failing: set[Condition] = set()
+    held, failing = set[Condition](), set[Condition]()
     pending = [*((c, True) for c in positive), *((c, False) for c in negative)]
     while pending:
         condition, truth = pending.pop()
@@ -99,13 +98,7 @@ def contradictory(positive: Iterable[Condition], negative: Iterable[Condition] =
                 pending.append((inner, truth))
             case Not(Satisfied(inner)):
                 pending.append((inner, not truth))
-    if any(held.issuperset(conjuncts(condition)) for condition in failing):
-        return True
-    if any(isinstance(condition, Not) and condition.operand in held for condition in held):
-        return True
-    # Facts about single attributes are about the current event only.
-    local = [c for c in held if not register_selection(c)]
-    return contradicts([*local, *(not_satisfied(c) for c in failing if not register_selection(c))])
+    return contradicts([*held, *map(not_satisfied, failing)])
 
 
 def exhaustive(conditions: Iterable[Condition]) -> bool:
@@ -113,7 +106,7 @@ def exhaustive(conditions: Iterable[Condition]) -> bool:
 
     One must hold in each minterm of the literals that they consist of.
     """
-    cases = [frozenset(two_valued(part) for part in conjuncts(condition)) for condition in conditions]
+    cases = [frozenset(map(_asked, conjuncts(condition))) for condition in conditions]
     literals = dict.fromkeys(condition for case in cases for condition, _ in case)
     try:
         minterms = construct_minterms(literals, budget=Budget(limits.EXHAUSTIVE_SPLITS))
@@ -121,6 +114,15 @@ def exhaustive(conditions: Iterable[Condition]) -> bool:
         return False
     truths = ({**dict.fromkeys(m.positive, True), **dict.fromkeys(m.negative, False)} for m in minterms)
     return all(any(case <= truth.items() for case in cases) for truth in truths)
+
+
+def _asked(condition: Condition) -> tuple[Condition, bool]:
+    """The condition that another one asks about, and whether it is to hold or not to hold."""
+    match condition:
+        case Not(Satisfied(inner)) if register_selection(inner):
+            # Neither IS NULL nor IS NOT NULL holds of an empty register.
+            return inner, False
+    return (condition, True) if register_selection(condition) else two_valued(condition)
 
 
 def steps_by_minterm(
