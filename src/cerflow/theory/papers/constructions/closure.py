@@ -29,7 +29,7 @@ from cerflow.theory.papers.constructions.normal_forms import check_window
 from cerflow.theory.papers.model import faults
 from cerflow.theory.papers.model.automaton import SKIPPED, A, Automaton, Effect, Successor, TransitionLike, fresh_names
 from cerflow.theory.papers.model.conditions import holds, in_units_of
-from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, SymbolicTransition, defined_for
+from cerflow.theory.papers.model.models import CEA, RMA, SRT, UCEA, AnyA, RegisterA, defined_for
 
 __all__ = ["concatenate", "intersect", "iterate", "set_apart", "union"]
 __all__ += ["StaggeredCopies", "staggered", "streaming", "with_start_loop"]
@@ -44,17 +44,19 @@ class SingleEnded:
     transitions: tuple[TransitionLike, ...]
 
     def automaton(self, model: type[A], registers: Iterable[str]) -> A:
-        """The same in a model with registers, which are those used and ``registers``."""
-        used = {r for t in self.transitions for r in (*t.reads, *t.writes)}
-        kind = model.transition
-        own = (t if isinstance(t, kind) else kind.of(t.source, t.target, *t.effect) for t in self.transitions)
-        return model.made(own, starts=(self.start,), finals=(self.final,), registers=sorted(used.union(registers)))
+        """The same in the model of its transitions; its registers are those used and ``registers``."""
+        whole = model.made(self.transitions, starts=(self.start,), finals=(self.final,))
+        return whole.with_transitions(whole.transitions, registers=sorted({*whole.registers, *registers}))
 
 
 class Schemas:
-    """The schemas, over states that have not been used yet: numbers. Combined automata share their registers."""
+    """The schemas, over states that have not been used yet: numbers. Combined automata share their registers.
 
-    def __init__(self) -> None:
+    ``kind`` is the class of the transitions that they add.
+    """
+
+    def __init__(self, kind: type[TransitionLike]) -> None:
+        self.edge = kind.of
         self._numbers = count()
 
     def terminal(
@@ -62,17 +64,17 @@ class Schemas:
     ) -> SingleEnded:
         """``φ ↑ o ↓ W`` (Figures 11b and 11c); ``ε`` for None (Figure 11a)."""
         start, final = self._ends()
-        return SingleEnded(start, final, (SymbolicTransition.of(start, final, condition, output, frozenset(writes)),))
+        return SingleEnded(start, final, (self.edge(start, final, condition, output, frozenset(writes)),))
 
     def concatenation(self, left: SingleEnded, right: SingleEnded) -> SingleEnded:
         """``e · f`` (Figure 11d): no new states."""
-        joined = _epsilon(left.final, right.start)
+        joined = self.edge(left.final, right.start, None)
         return SingleEnded(left.start, right.final, (*left.transitions, joined, *right.transitions))
 
     def star(self, body: SingleEnded) -> SingleEnded:
         """``e*`` (Figure 11f); registers are not reset between repetitions."""
         once = self.between(body)
-        back = (_epsilon(once.start, once.final), _epsilon(body.final, body.start))
+        back = self.edge(once.start, once.final, None), self.edge(body.final, body.start, None)
         return SingleEnded(once.start, once.final, (*once.transitions, *back))
 
     def embedded(self, automaton: Automaton) -> SingleEnded:
@@ -83,8 +85,8 @@ class Schemas:
         finals = [number[state] for state in sorted_states(automaton.finals)]
         start = starts[0] if len(starts) == 1 else next(self._numbers)
         final = finals[0] if len(finals) == 1 else next(self._numbers)
-        transitions += [_epsilon(start, q) for q in starts if q != start]
-        transitions += [_epsilon(q, final) for q in finals if q != final]
+        transitions += [self.edge(start, q, None) for q in starts if q != start]
+        transitions += [self.edge(q, final, None) for q in finals if q != final]
         return SingleEnded(start, final, tuple(transitions))
 
     def between(self, *parts: SingleEnded) -> SingleEnded:
@@ -92,15 +94,11 @@ class Schemas:
         start, final = self._ends()
         found: list[TransitionLike] = []
         for part in parts:
-            found += (_epsilon(start, part.start), *part.transitions, _epsilon(part.final, final))
+            found += (self.edge(start, part.start, None), *part.transitions, self.edge(part.final, final, None))
         return SingleEnded(start, final, tuple(found))
 
     def _ends(self) -> tuple[int, int]:
         return next(self._numbers), next(self._numbers)
-
-
-def _epsilon(source: int, target: int) -> SymbolicTransition:
-    return SymbolicTransition(source=source, target=target)
 
 
 @defined_for(CEA, UCEA, SRT, RMA)
@@ -186,7 +184,7 @@ def set_apart(left: AnyA, right: AnyA) -> AnyA:
 
 
 def _by_schema(schema: Callable[..., SingleEnded], *parts: AnyA) -> AnyA:
-    schemas = Schemas()
+    schemas = Schemas(parts[0].transition)
     whole = schema(schemas, *map(schemas.embedded, parts))
     return whole.automaton(type(parts[0]), [r for part in parts for r in part.registers]).renumbered()
 

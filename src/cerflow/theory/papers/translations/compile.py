@@ -16,9 +16,8 @@ register for x that a D does not write.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import count
 
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
@@ -77,7 +76,7 @@ def registers_of(expression: SremoGiven) -> tuple[str, ...]:
 class _SremoCompiler:
     def __init__(self, registers: tuple[str, ...], most: int | None) -> None:
         self._most = most
-        self._schemas = Schemas()
+        self._schemas = Schemas(SRT.transition)
         self._registers = registers
         #: Registers for the complements, each used once.
         self._names = fresh_names(self._registers)
@@ -154,12 +153,14 @@ class _SremoCompiler:
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """An automaton under construction with one start and one final state, and the inverse of rx."""
+    """An automaton under construction, and the inverse of rx."""
 
-    start: int
-    final: int
-    transitions: list[MatchTransition]
+    whole: SingleEnded
     register_of: dict[str, str]
+
+    def with_transitions(self, transitions: Iterable[TransitionLike]) -> _Draft:
+        """The same with other transitions."""
+        return replace(self, whole=replace(self.whole, transitions=tuple(transitions)))
 
 
 @of_formula
@@ -184,8 +185,7 @@ def compile_cepl(formula: f.Formula, *, most: int | None = None) -> RMA:
         sizes.append(tree.window.events)
         tree = tree.operand
     resolve(tree)
-    part = fold_only(tree, f.Formula, _CeplCompiler().build)
-    whole = RMA.of(part.transitions, starts=(part.start,), finals=(part.final,))
+    whole = fold_only(tree, f.Formula, _CeplCompiler().build).whole.automaton(RMA, ())
     if not sizes:
         return whole
     walks = forms.unroll(anchor(forms.eliminate_epsilon(whole)), min(sizes), most=most)
@@ -196,34 +196,29 @@ class _CeplCompiler:
     """The fold over one formula. The output of a transition is its δx."""
 
     def __init__(self) -> None:
-        self._states = count()
-        self._registers = (f"r{number}" for number in count(1))
+        self._schemas = Schemas(RMA.transition)
+        self._registers = fresh_names(())
 
     def build(self, _: int, current: f.Formula, below: list[_Draft]) -> _Draft:
         """The automaton of a formula, made of those of its operands."""
-        edge = MatchTransition.of
+        schemas = self._schemas
         match current:
             case f.EventType():
                 # Skip any events, then read one of the type.
-                start, final = next(self._states), next(self._states)
-                read = edge(start, final, event_test(current), frozenset((current.name,)))
-                return _Draft(start, final, [edge(start, start, TRUE), read], {})
+                read = schemas.terminal(event_test(current), frozenset((current.name,)))
+                skip = schemas.edge(read.start, read.start, TRUE)
+                return _Draft(replace(read, transitions=(skip, *read.transitions)), {})
             case f.As(operand, label) if isinstance(operand, f.EventType | f.As):
-                labelled = [replace(t, output=t.output | {label}) if t.output else t for t in below[0].transitions]
-                return replace(below[0], transitions=labelled)
-            case f.Disjunction():
-                start, final = next(self._states), next(self._states)
-                edges = [t for part in below for t in part.transitions]
-                edges += [edge(start, part.start, None) for part in below]
-                edges += [edge(part.final, final, None) for part in below]
-                return _Draft(start, final, edges, {**below[1].register_of, **below[0].register_of})
-            case f.Sequence():
+                (part,) = below
+                labelled = (replace(t, output=t.output | {label}) if t.output else t for t in part.whole.transitions)
+                return part.with_transitions(labelled)
+            case f.Disjunction() | f.Sequence():
                 left, right = below
-                edges = [*left.transitions, edge(left.final, right.start, None), *right.transitions]
-                return _Draft(left.start, right.final, edges, {**right.register_of, **left.register_of})
+                join = schemas.between if isinstance(current, f.Disjunction) else schemas.concatenation
+                return _Draft(join(left.whole, right.whole), {**right.register_of, **left.register_of})
             case f.Iteration():
-                (body,) = below
-                return replace(body, transitions=[*body.transitions, edge(body.final, body.start, None)])
+                body = below[0].whole
+                return below[0].with_transitions((*body.transitions, schemas.edge(body.final, body.start, None)))
             case f.Filter():
                 _check_bounded(current)
                 return self._filter(below[0], without_brackets(current.condition))
@@ -237,10 +232,11 @@ class _CeplCompiler:
     def _filter(self, part: _Draft, condition: Condition) -> _Draft:
         """Algorithm 3; a condition without labels is checked at every event that gets a label."""
         labels = register_selection(condition)
-        appeared = forms.on_every_trail((part.start,), part.transitions, lambda t: t.output)
+        appeared = forms.on_every_trail((part.whole.start,), part.whole.transitions, lambda t: t.output)
         kept: dict[str, str] = {}
         found = []
-        for t in part.transitions:
+        for t in part.whole.transitions:
+            assert isinstance(t, MatchTransition)
             given = t.output.intersection(labels)
             asked = bool(given or (t.output and not labels))
             if t.formula is not None and asked and set(labels) - given <= appeared.get(t.source, frozenset()):
@@ -253,8 +249,8 @@ class _CeplCompiler:
                 formula = conjunction([*conjuncts(t.formula), *conjuncts(condition)])
                 t = replace(t, formula=formula, parameters=tuple(arguments), selection=tuple(arguments.values()))
             found.append(t)
-        writing = [replace(t, writes=t.writes.union(kept[x] for x in t.output.intersection(kept))) for t in found]
-        return replace(part, transitions=writing, register_of={**part.register_of, **kept})
+        writing = (replace(t, writes=t.writes.union(kept[x] for x in t.output.intersection(kept))) for t in found)
+        return replace(part.with_transitions(writing), register_of={**part.register_of, **kept})
 
 
 def _check_bounded(current: f.Filter) -> None:
