@@ -76,8 +76,8 @@ def evaluate(
     with with_numeric_time(read.microseconds_per_tick):
         sessions = [_Session(query, part, key, clock, first_order) for key, part in _sessions(query, read, forget)]
         found = list[Match]()
-        for moment, concerned in _moments(query, events, sessions, clock):
-            detecting = [(session, matches) for session in concerned if (matches := session.detected(moment))]
+        for moment in _moments(query, events, sessions, clock):
+            detecting = [(session, matches) for session in sessions if (matches := session.detected(moment))]
             for session, matches in detecting:
                 found += session.report(moment, matches, len(found))
             if query.consume is not s.Consumption.NONE and detecting:
@@ -87,24 +87,17 @@ def evaluate(
         return found
 
 
-def _moments(
-    query: s.Select, events: Sequence[Event], sessions: Sequence[_Session], clock: Clock
-) -> Iterator[tuple[Moment, Sequence[_Session]]]:
-    """The moments when matches may be detected, and where: deadlines pass in all substreams at any event."""
-    deadlines = [node.window for node in walk(query.formula) if isinstance(node, NotFollowedBy)]
-    own = {event.position: session for session in sessions for event in session.events}
-    if not deadlines:
-        yield from ((at_event(event), [own[event.position]]) for event in events if event.position in own)
-        return
+def _moments(query: s.Select, events: Sequence[Event], sessions: Sequence[_Session], clock: Clock) -> list[Moment]:
+    """The moments when matches may be detected: at events, and when the clock shows that deadlines have passed."""
     passed = {
         deadline.moment
-        for window in deadlines
+        for node in walk(query.formula)
+        if isinstance(node, NotFollowedBy)
         for session in sessions
         for j in range(len(session.events))
-        if (deadline := deadline_of(window, j, session.events, clock)) and deadline.moment.by_clock
+        if (deadline := deadline_of(node.window, j, session.events, clock)) and deadline.moment.by_clock
     }
-    for moment in sorted([*passed, *map(at_event, events)]):
-        yield moment, sessions
+    return sorted([*passed, *map(at_event, events)])
 
 
 class _Session:
@@ -117,7 +110,7 @@ class _Session:
         self._denotation = Denotation(query.formula, events, clock)
         self._sets = first_order
         self._begin = 0
-        self._places = {event.position: j for j, event in enumerate(events)}
+        self._places: dict[int | float, int] = {event.position: j for j, event in enumerate(events)}
         self._known: dict[Moment, set[ComplexEvent]] | None = None
 
     def forget(self, moment: Moment) -> None:
@@ -129,12 +122,14 @@ class _Session:
         """The complex events that are detected at a moment, in order."""
         query = self._query
         matches: Collection[ComplexEvent]
-        if self._sets:
-            begin, last = self._begin, self._places[int(moment.position)]
+        if not self._sets:
+            matches = self._by_moment().get(moment, ())
+        elif (last := self._places.get(moment.position)) is not None:
+            begin = self._begin
             found = first_order_denotation(query.formula, self.events[begin:], last - begin)
             matches = [frozenset((UNNAMED, begin + p) for p in m) for m in found]
         else:
-            matches = self._by_moment().get(moment, ())
+            return []
         if query.window is not None:
             matches = [c for c in matches if within(c, query.window, self.events)]
         chosen = kept_by(query.strategy, matches, [str(reference.label) for reference in query.by])
