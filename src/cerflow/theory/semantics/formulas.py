@@ -104,8 +104,8 @@ class Denotation:
             needed = tuple(b for b in environment if b[0] in self._needs[part])
             return lambda start, end: (part, start, end, needed, before)
 
-        # The questions about the formula itself and about its operands: about the first one, and the second one.
-        again, first, second = map(asking, (k, *(*parts, k, k)[:2]))
+        # The questions about the operands, of which there are two at most.
+        first, second = map(asking, (*parts, k, k)[:2])
 
         now = at_event(self._events[j])
 
@@ -133,27 +133,22 @@ class Denotation:
                 return frozenset(m for m in matches if self._satisfied(k, formula.condition, m[0], environment))
             case f.Disjunction():
                 return (yield first(i, j)) | (yield second(i, j))
-            case f.Sequence() | f.StrictSequence():
-                both = yield from _sequence(i, j, first, second, isinstance(formula, f.StrictSequence))
-                return both | (yield from self._with_one_absent(formula, i, j, first, second))
-            case f.Iteration() | f.StrictIteration():
-                once = yield first(i, j)
-                more = yield from _sequence(i, j, first, again, isinstance(formula, f.StrictIteration))
-                return once | more
-            case f.Repetition(_, least, most, strict):
-                # φ{n, m} is φ, if n ≤ 1, and if m > 1 φ followed by φ{n-1, m-1}.
+            case f.Join():
+                all_ = isinstance(formula, f.All)
+                both = self._all(i, j, first, second) if all_ else _sequence(i, j, first, second, formula.gapless)
+                return (yield from both) | (yield from self._with_one_absent(formula, i, j, first, second))
+            case f.Repeating():
+                # φ{n, m} is φ, if n ≤ 1, and if m > 1 φ followed by φ{n-1, m-1}; φ+ is φ{1,}.
+                least, most = formula.times
                 once = (yield first(i, j)) if before + 1 >= least else _NOTHING
                 if before + 1 == most:
                     return once
-                fewer = asking(k, before + (most is not None or before + 1 < least))
-                return once | (yield from _sequence(i, j, first, fewer, strict))
+                fewer = asking(k, before + (most < math.inf or before + 1 < least))
+                return once | (yield from _sequence(i, j, first, fewer, formula.gapless))
             case f.Conjunction():
                 left = yield first(i, j)
                 right = yield second(i, j)
                 return frozenset((c, max(m, n)) for c, m in left for d, n in right if c == d)
-            case f.All():
-                both = yield from self._all(i, j, first, second)
-                return both | (yield from self._with_one_absent(formula, i, j, first, second))
             case f.Unless():
                 matches = yield first(i, j)
                 if not matches:
