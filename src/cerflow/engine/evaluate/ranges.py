@@ -75,7 +75,9 @@ def written(value: pa.Scalar) -> str:
         return str(value.as_py())
     unit: Any = "D" if pa.types.is_date32(value.type) else getattr(value.type, "unit", "ms")
     # NumPy reads the least integer as a missing time.
-    return str(value.value if value.value < -MOST else np.datetime64(value.value, unit))
+    if value.value < -MOST:
+        return str(value.value)
+    return f"{np.datetime64(value.value, unit)}{'Z' if getattr(value.type, 'tz', None) else ''}"
 
 
 def why(name: str, schema: Schema, most: int) -> str:
