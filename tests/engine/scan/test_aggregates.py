@@ -186,7 +186,7 @@ SCHEMA = pa.schema([("type", pa.string()), ("k", pa.string()), *((k, kind) for k
         ("(A AS r):{9} FILTER count(r.f) != 4", 1),
         ("((A AS r):{2} : (B AS q):{2}) FILTER sum(r.f) > sum(q.f) AND r[f > prev(f)]", 3),
         ("(A AS r):{30} FILTER stddev(r.f) < 2 PARTITION BY k", 2),
-        ("(A AS r):{9} FILTER max(r.f) - min(r.f) < 2", 1),
+        ("(A AS r):{9} FILTER max(r.f) - min(r.f) < 2", 3),
         ("(A AS r):{3} FILTER max(r.k) < 'x'", "a condition that columns cannot decide"),
         ("(A AS r):{2,3} FILTER sum(r.f) > 2", "not all matches have the same number of events"),
         ("(A AS r):+ FILTER sum(r.f) > 2", "not all matches have the same number of events"),

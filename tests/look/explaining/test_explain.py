@@ -367,7 +367,11 @@ def test_durations_are_shown_as_durations(times):
             ],
         ),
         ("(A AS x) :{3} FILTER max(x.price) < 3", ["consecutive events, found and counted on whole columns"]),
-        ("(A AS x) :{4} FILTER stddev(x.price) < 3", ["not found on whole columns: an aggregate of more than 300"]),
+        ("(A AS x) :{4} FILTER stddev(x.price) < 3", ["consecutive events, found and counted on whole columns"]),
+        (
+            f"(A AS x) :{{6}} FILTER {' + '.join(f'stddev(x.price + {n})' for n in range(9))} < 3",
+            ["not found on whole columns: an aggregate of more than 330 instructions"],
+        ),
         ("A ; A", ["those that fail the condition under which an event matters"]),
         ("A ; B", ["satisfy none of the 2 conditions", "none by their neighbours: matches have gaps"]),
     ],

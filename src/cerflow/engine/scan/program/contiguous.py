@@ -30,11 +30,10 @@ class Contiguity:
     """How matches without gaps lie in a stream, if columns alone decide which rows are matches.
 
     They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before, and ``computed``
-    of `ScanArrays.computing`. ``key`` is the
-    number of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match
-    the `guards` of which one must hold for its event, and ``labels`` by these guards the numbers of the label sets:
-    (steps, 256), or (steps, 1) if they do not depend on guards. ``texts`` are the columns of text whose entries stand
-    for keys while rows are read.
+    of `ScanArrays.computing`. ``key`` is the number of the column of text that is the key, or `NO_KEYS` or
+    `HASHED_KEYS`. ``guards`` has for each step of a match the `guards` of which one must hold for its event, and
+    ``labels`` by these guards the numbers of the label sets: (steps, 256), or (steps, 1) if they do not depend on
+    guards. ``texts`` are the columns of text whose entries stand for keys while rows are read.
     """
 
     length: int

@@ -264,7 +264,7 @@ class Trees:
         # What is part of another such node has a smaller number.
         for own, some in sorted(distances.items(), reverse=True):
             known = own in self._shared
-            if (known or len(some) >= _SHARED) and any(number in self._parts(root) for number in some.values()):
+            if (known or len(some) >= _SHARED) and not self._parts(root).keys().isdisjoint(some.values()):
                 column = self._shared[own] if known else self._computed(self.code(own, constant))
                 for distance, number in {0: own, **some}.items():
                     self._written[number] = self._held(opcodes.COLUMN, column | distance << COLUMN_BITS)
