@@ -79,21 +79,80 @@ class MatchGraph:
     moments: Moments | None = None
 
 
+@dataclass(frozen=True)
+class EventsInTurn:
+    """Matches of as many events each, in the order of their detections.
+
+    ``positions`` has those of all first events, of all second ones, …; ``labels`` the numbers of their label sets (0:
+    the event is not marked), or one for all.
+    """
+
+    positions: Sequence[Ints]
+    labels: Sequence[Any]
+
+    @cached_property
+    def marked(self) -> list[int]:
+        """The places of the events that are marked, such as 0 for the first ones."""
+        return [place for place, some in enumerate(self.labels) if np.any(some)]
+
+    def numbered(self, begin: int, end: int) -> tuple[Ints, Ints, IntRows]:
+        """The marked events of the matches ``[begin, end)``: position and label set of each, and which a match has.
+
+        Each is there once for all matches that have it at the same place; the last are of shape (marked, matches).
+        """
+        some = [positions[begin:end] for positions in self.positions]
+        pairs = np.array([some[place] * len(some) + place for place in self.marked], np.int64)
+        distinct, found, number = _distinct(pairs.reshape(len(self.marked), len(some[0])))
+        own = [self.labels[place] for place in self.marked]
+        labels = [np.broadcast_to(one if np.ndim(one) == 0 else one[begin:end], len(some[0])) for one in own]
+        return distinct // len(some), np.array(labels, np.int64).ravel()[found], number
+
+    def graph(self) -> MatchGraph:
+        """The matches as a graph."""
+        last, matches = len(self.positions) - 1, len(self.positions[0])
+        positions, labels, mark = self.numbered(0, matches)
+        mark += 1
+        marks = np.empty((1 + len(positions), 2), np.int64)
+        marks[0] = (-1, 0)
+        marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL] = positions, labels
+
+        chain = [row for row, place in enumerate(self.marked) if place < last]
+        nodes = nodes_after_bottom(matches * len(chain))
+        small = nodes.view(np.int32)
+        own = small[1:].reshape(matches, len(chain), small.shape[1])
+        numbers = 1 + np.arange(matches * len(chain)).reshape(matches, len(chain))
+        for k, row in enumerate(chain):
+            own[:, k, layout.I_CHILD] = numbers[:, k - 1] if k else layout.BOTTOM
+            own[:, k, layout.I_MARK] = mark[row]
+
+        detections = np.empty((matches, 4), np.int64)
+        detections[:, layout.D_POSITION] = self.positions[last]
+        detections[:, layout.D_BOUND] = layout.NO_BOUND
+        detections[:, layout.D_MARK] = mark[-1] if last in self.marked else layout.NO_MARK
+        detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
+        return MatchGraph(detections, nodes, marks)
+
+
 @dataclass(eq=False)
 class CountedMatches:
-    """``count`` matches, whose graph ``make`` makes when it is read.
+    """``count`` matches, which ``make`` makes when they are read.
 
     ``single`` says that each is detected by an event of its own.
     """
 
     count: int
-    make: Callable[[], MatchGraph]
+    make: Callable[[], MatchGraph | EventsInTurn]
     single: bool
 
     @cached_property
-    def graph(self) -> MatchGraph:
-        """The graph."""
+    def made(self) -> MatchGraph | EventsInTurn:
+        """The matches."""
         return self.make()
+
+    @cached_property
+    def graph(self) -> MatchGraph:
+        """The matches as a graph."""
+        return self.made.graph() if isinstance(self.made, EventsInTurn) else self.made
 
 
 def in_one_graph(some: Sequence[MatchGraph | CountedMatches]) -> MatchGraph:
@@ -124,56 +183,20 @@ def in_one_graph(some: Sequence[MatchGraph | CountedMatches]) -> MatchGraph:
 
 def consecutive_events(
     first: int, ends: Bytes, labels: IntRows, kinds: Bytes | None = None, before: Smalls | None = None
-) -> MatchGraph:
+) -> EventsInTurn:
     """Matches of consecutive events, one for each event that completes a match.
 
     ``ends`` has a bit for each event from position ``first`` on, the lowest first: whether a match ends there.
     ``labels`` are the numbers of the label sets of a match's events, by the kind of event if ``kinds`` has that of
-    each: (events, kinds). ``before`` has the number of the event before each if that is not the previous one. In the
-    graph each match has a chain of all its events but the last.
+    each: (events, kinds). ``before`` has the number of the event before each if that is not the previous one.
     """
     rows = [np.flatnonzero(np.unpackbits(ends, bitorder="little"))]
     for _ in labels[1:]:
         rows.append(rows[-1] - 1 if before is None else before[rows[-1]].astype(np.int64))
     rows.reverse()
-    return events_in_turn(
+    return EventsInTurn(
         [first + row for row in rows], [own[0 if kinds is None else kinds[row]] for own, row in zip(labels, rows)]
     )
-
-
-def events_in_turn(positions: Sequence[Ints], labels: Sequence[Any]) -> MatchGraph:
-    """Matches of as many events each, in the order of their detections.
-
-    ``positions`` has those of all first events, of all second ones, …; ``labels`` the numbers of their label sets (0:
-    the event is not marked), or one for all.
-    """
-    last, matches = len(positions) - 1, len(positions[0])
-    marked = [place for place, some in enumerate(labels) if np.any(some)]
-    # One number for each event and place, in the order of the events.
-    pairs = np.array([positions[place] * len(labels) + place for place in marked], np.int64)
-    pairs = pairs.reshape(len(marked), matches)
-    distinct, found, mark = _distinct(pairs)
-    mark += 1
-    marks = np.empty((1 + len(distinct), 2), np.int64)
-    marks[0] = (-1, 0)
-    marks[1:, layout.M_POSITION] = distinct // len(labels)
-    marks[1:, layout.M_LABEL] = np.array([np.broadcast_to(labels[place], matches) for place in marked]).ravel()[found]
-
-    chain = [row for row, place in enumerate(marked) if place < last]
-    nodes = nodes_after_bottom(matches * len(chain))
-    small = nodes.view(np.int32)
-    own = small[1:].reshape(matches, len(chain), small.shape[1])
-    numbers = 1 + np.arange(matches * len(chain)).reshape(matches, len(chain))
-    for k, row in enumerate(chain):
-        own[:, k, layout.I_CHILD] = numbers[:, k - 1] if k else layout.BOTTOM
-        own[:, k, layout.I_MARK] = mark[row]
-
-    detections = np.empty((matches, 4), np.int64)
-    detections[:, layout.D_POSITION] = positions[last]
-    detections[:, layout.D_BOUND] = layout.NO_BOUND
-    detections[:, layout.D_MARK] = mark[-1] if last in marked else layout.NO_MARK
-    detections[:, layout.D_ROOT] = numbers[:, -1] if chain else layout.BOTTOM
-    return MatchGraph(detections, nodes, marks)
 
 
 def _distinct(numbers: IntRows) -> tuple[Ints, Ints, IntRows]:

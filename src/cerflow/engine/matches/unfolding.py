@@ -15,7 +15,7 @@ from cerflow.engine.kernels.matches.largest import NUMBERS, Room
 from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, STACK_COLUMNS, UNFOLDED
 from cerflow.engine.kernels.table import largest, order_detections, pick, unfold
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph, nodes_after_bottom
+from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph, nodes_after_bottom
 from cerflow.engine.results.unfolded_events import Unfolded
 from cerflow.engine.stopping import look
 
@@ -56,6 +56,9 @@ class RereadParts:
 
 def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
     """Unfold the detections of a part, at most ``max_rows`` matches at a time and ``limit`` of each event."""
+    if limit is None and isinstance(part.found, CountedMatches) and isinstance(part.found.made, EventsInTurn):
+        yield from _in_turn(part.found.made, max_rows)
+        return
     graph = part.graph
     small, detections = graph.nodes.view(np.int32), graph.detections
     if limit is not None:
@@ -106,6 +109,27 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
         else:
             stack = np.concatenate([stack, np.zeros_like(stack)])
             path = np.concatenate([np.zeros_like(path), path], axis=1)
+
+
+def _in_turn(matches: EventsInTurn, max_rows: int) -> Iterator[Unfolded]:
+    """Matches of as many events each, at most ``max_rows`` at a time; each is a detection of its own."""
+    detecting, width = matches.positions[-1], len(matches.marked)
+    for begin in range(0, len(detecting), max_rows):
+        look()
+        detected = detecting[begin : begin + max_rows]
+        positions, labels, number = matches.numbered(begin, begin + len(detected))
+        events, count = number.astype(np.int32), len(detected)
+        yield Unfolded(
+            detected,
+            np.arange(count, dtype=np.int32),
+            width * np.arange(count + 1, dtype=np.int32),
+            events.T.ravel(),
+            events[[0, -1]] if width else np.full((2, count), -1, np.int32),
+            np.arange(len(positions), dtype=np.int32),
+            positions,
+            labels,
+            len(matches.positions) - 1 in matches.marked,
+        )
 
 
 def chosen_parts(parts: Iterable[Part]) -> Iterator[Part]:

@@ -13,7 +13,7 @@ from cerflow.base import limits
 from cerflow.base.array_types import SmallRows
 from cerflow.engine.kernels.table import find_rows, flow, flow_by_key, join_events, number_events
 from cerflow.engine.layout import EVERYTHING
-from cerflow.engine.matches.graph import CountedMatches, MatchGraph, consecutive_events, events_in_turn
+from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, consecutive_events
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.program.contiguous import Contiguity
@@ -292,6 +292,6 @@ def _rows_of(room: ScanRoom, begin: int, end: int, steps: int) -> list[SmallRows
     return [*rows, some[:, 1].copy()]
 
 
-def _joined(first: int, rows: Sequence[SmallRows], labels: Sequence[Any]) -> MatchGraph:
+def _joined(first: int, rows: Sequence[SmallRows], labels: Sequence[Any]) -> EventsInTurn:
     """The matches whose events of each step are ``rows`` of a batch from position ``first`` on."""
-    return events_in_turn([first + some.astype(np.int64) for some in rows], labels)
+    return EventsInTurn([first + some.astype(np.int64) for some in rows], labels)

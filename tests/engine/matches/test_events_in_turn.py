@@ -1,0 +1,57 @@
+"""Matches of as many events each are read from their rows, and equal those that are read from a graph."""
+
+import random
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import cerflow
+from cerflow.base import limits
+from cerflow.engine.matches import matches as reading
+from cerflow.engine.matches import unfolding
+
+QUERIES = [
+    "SELECT * WHERE (A OR B) AS e",
+    "SELECT e.v, e.v + 1 AS w WHERE EVENT AS e FILTER e.v > 2",
+    "SELECT * WHERE A : B AS x : EVENT",
+    "SELECT x.v, time(b) AS d WHERE A AS x : EVENT AS b PARTITION BY k",
+    "SELECT b WHERE A AS x : EVENT AS b PARTITION BY k",
+    "SELECT * WHERE (A AS a ; B AS b) FILTER b.v > a.v PARTITION BY k WITHIN 20 EVENTS",
+]
+
+
+@pytest.fixture(autouse=True)
+def narrowed(monkeypatch):
+    monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+    monkeypatch.setattr(limits, "JOINED_ROWS", 1)
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_rows_and_graph_agree(text, monkeypatch):
+    generator = random.Random(7)
+    table = pa.table(
+        {
+            "type": generator.choices("AABC", k=900),
+            "k": generator.choices(["x", "y", None], k=900),
+            "v": generator.choices([0, 1, 2, 3, None], k=900),
+            "t": pa.array(range(900), pa.timestamp("ms")),
+        }
+    )
+    query, read = cerflow.parse(text), list[int]()
+    plain = unfolding._in_turn
+    monkeypatch.setattr(unfolding, "_in_turn", lambda found, rows: read.append(rows) or plain(found, rows))
+
+    def forms():
+        found = query.match(table, time="t")
+        tables = [found.to_arrow(), found.to_arrow(flat=True), found.to_arrow(events="dictionary")]
+        batches = [batch for rows in (1, 7) for batch in found.to_batches(rows)]
+        return [one.to_pylist() for one in (*tables, *batches, found[5:40:3])]
+
+    of_rows = forms()
+    assert read
+    del read[:]
+    of_graph = reading.unfolded
+    monkeypatch.setattr(reading, "unfolded", lambda part, *rest: of_graph(replace(part, found=part.graph), *rest))
+    assert forms() == of_rows
+    assert not read
