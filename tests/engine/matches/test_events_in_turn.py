@@ -16,6 +16,7 @@ QUERIES = [
     "SELECT e.v, e.v + 1 AS w WHERE EVENT AS e FILTER e.v > 2",
     "SELECT * WHERE A : B AS x : EVENT",
     "SELECT x.v, time(b) AS d WHERE A AS x : EVENT AS b PARTITION BY k",
+    "SELECT * WHERE EVENT:{20}",
     "SELECT b WHERE A AS x : EVENT AS b PARTITION BY k",
     "SELECT * WHERE (A AS a ; B AS b) FILTER b.v > a.v PARTITION BY k WITHIN 20 EVENTS",
 ]

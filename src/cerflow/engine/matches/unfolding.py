@@ -22,6 +22,9 @@ from cerflow.engine.stopping import look
 #: The number of sets of events that are remembered during unfolding, and of all their events.
 _SETS, _LISTED = 1 << 10, 1 << 15
 
+#: Room for the events of matches that are unfolded at a time: by match, and besides.
+_EVENTS_EACH, _MORE_EVENTS = 8, 64
+
 
 @dataclass(frozen=True)
 class Part:
@@ -70,7 +73,7 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
     number = np.zeros(len(graph.marks), np.int32)
     used = np.empty(len(graph.marks), np.int32)
     sets, listed = np.zeros((_SETS, SET_WORDS), np.int64), np.empty(_LISTED, np.int32)
-    size = 8 * max_rows + 64
+    size = _EVENTS_EACH * max_rows + _MORE_EVENTS
     while True:
         look()
         # The caller keeps the arrays, so the next matches get new ones.
@@ -114,9 +117,11 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
 def _in_turn(matches: EventsInTurn, max_rows: int) -> Iterator[Unfolded]:
     """Matches of as many events each, at most ``max_rows`` at a time; each is a detection of its own."""
     detecting, width = matches.positions[-1], len(matches.marked)
-    for begin in range(0, len(detecting), max_rows):
+    # Long matches take no more room than in a graph.
+    size = max(1, min(max_rows, (_EVENTS_EACH * max_rows + _MORE_EVENTS) // max(1, width)))
+    for begin in range(0, len(detecting), size):
         look()
-        detected = detecting[begin : begin + max_rows]
+        detected = detecting[begin : begin + size]
         positions, labels, number = matches.numbered(begin, begin + len(detected))
         events, count = number.astype(np.int32), len(detected)
         yield Unfolded(
