@@ -282,7 +282,7 @@ class Merging:
         """
         assert statement.name is not None
         if not matches:
-            # What most pushes of few events find.
+            # Most pushes of few events find nothing.
             self._numbers[statement.name] = np.zeros(0, np.int64)
             self._stands = np.column_stack([self._stands, np.full(len(self._stands), _NONE)])
             self.added[statement.name] = statement.columns.empty_table()

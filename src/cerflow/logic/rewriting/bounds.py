@@ -13,11 +13,10 @@ from cerflow.base.operators import MIRRORED, RELATIONS, Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import formula as f
 from cerflow.language.condition import Attribute, Comparison, Condition, Expression, Literal
-from cerflow.language.node import Node
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import Labels, occurrences, resolve
-from cerflow.logic.conditions.connectives import conjunction, conjuncts, conjuncts_opened
-from cerflow.logic.rewriting.rebuild import transformed
+from cerflow.logic.conditions.connectives import conjuncts_opened
+from cerflow.logic.rewriting.rebuild import with_conditions
 
 #: A label and an attribute.
 _Place = tuple[str, str]
@@ -42,16 +41,8 @@ def with_implied_bounds(select: Select, schema: Schema) -> Select:
         if isinstance(formula, f.Filter):
             known, added[index] = _followed(formula.condition, known, own, schema)
         holding[index] = {place: bounds for place, bounds in known.items() if place[0] in own.assigned}
-    if not any(added.values()):
-        return select
-
-    def change(index: int, current: Node) -> Node:
-        if not isinstance(current, f.Filter) or not added[index]:
-            return current
-        condition = conjunction([*conjuncts(current.condition), *added[index]])
-        return f.Filter(current.operand, condition, span=current.span)
-
-    return replace(select, formula=transformed(select.formula, change))
+    formula = with_conditions(select.formula, added)
+    return select if formula is select.formula else replace(select, formula=formula)
 
 
 def _known(current: f.Formula, labels: Labels, below: Sequence[tuple[Labels, _Bounds]]) -> _Bounds:

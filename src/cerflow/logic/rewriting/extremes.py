@@ -1,4 +1,4 @@
-"""What conditions on the least and greatest values of a label say of each of its events.
+"""Conditions on single events that follow from bounds on the least and greatest values of a label.
 
 ``min(r.v) > 9`` holds only if each event of r has ``v > 9 OR v IS NULL``, so a run ends where this fails, not where the
 filter is asked. The same goes for labels before r, as in ``min(r.v) - a.v > 9``, and for neighbours in matches
@@ -17,9 +17,9 @@ from cerflow.language import formula as f
 from cerflow.language.node import Node, fold, transform, walk
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import condition_labels, occurrences, resolve
-from cerflow.logic.conditions.connectives import conjunction, conjuncts
+from cerflow.logic.conditions.connectives import conjuncts
 from cerflow.logic.rewriting.implied import is_gapless, label_orders
-from cerflow.logic.rewriting.rebuild import transformed
+from cerflow.logic.rewriting.rebuild import with_conditions
 
 #: The aggregates of an expression, and whether it grows with each; None if it may grow and fall.
 _Growth = dict[c.Aggregate, bool] | None
@@ -39,16 +39,8 @@ def with_implied_values(select: Select, schema: Schema) -> Select:
             some = [p for p in conjuncts(formula.condition) if isinstance(p, c.Comparison)]
             gapless = is_gapless(formula.operand)
             added[index] = [new for part in some for new in _implied(part, before[index], schema, gapless=gapless)]
-    if not any(added.values()):
-        return select
-
-    def change(index: int, current: Node) -> Node:
-        if not isinstance(current, f.Filter) or not added[index]:
-            return current
-        condition = conjunction([*conjuncts(current.condition), *added[index]])
-        return f.Filter(current.operand, condition, span=current.span)
-
-    return replace(select, formula=transformed(select.formula, change))
+    formula = with_conditions(select.formula, added)
+    return select if formula is select.formula else replace(select, formula=formula)
 
 
 def _implied(part: c.Comparison, before: Set[tuple[str, str]], schema: Schema, *, gapless: bool) -> list[c.Condition]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
@@ -15,6 +15,7 @@ from cerflow.language.condition import Condition, Some, with_labels
 from cerflow.language.node import N, Node, rebuild, transform, walk, with_children
 from cerflow.language.predicates.registry import is_about_set as is_of_set
 from cerflow.logic.analysis.scopes import condition_labels, relation_names
+from cerflow.logic.conditions.connectives import conjunction, conjuncts
 
 
 def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
@@ -25,6 +26,20 @@ def transformed(root: N, change: Callable[[int, Node], Node]) -> N:
     """
     occurrences = count()
     return rebuild(root, lambda current, below: change(next(occurrences), with_children(current, below)))
+
+
+def with_conditions(formula: f.Formula, added: Mapping[int, Sequence[Condition]]) -> f.Formula:
+    """The formula with more conditions in its filters, by occurrence; itself if there are none."""
+    if not any(added.values()):
+        return formula
+
+    def change(index: int, current: Node) -> Node:
+        more = added.get(index)
+        if not isinstance(current, f.Filter) or not more:
+            return current
+        return replace(current, condition=conjunction([*conjuncts(current.condition), *more]))
+
+    return transformed(formula, change)
 
 
 def relabelled(root: N, names: Mapping[str, str]) -> N:

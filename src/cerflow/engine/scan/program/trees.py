@@ -41,7 +41,7 @@ _INTEGERS = frozenset({
 })  # fmt: skip
 _TO_FLOATS = _FLOATS | {opcodes.TO_FLOAT}
 _FROM_FLOATS = _FLOATS | {opcodes.COMPARE_F, opcodes.WHOLE}
-#: Of so many events a value is computed once for all conditions.
+#: A value that a condition reads of so many events becomes a column.
 _SHARED = 3
 _NAN = int(np.float64(math.nan).view(np.int64))
 
@@ -261,7 +261,7 @@ class Trees:
             plain = self._nodes[number][0] in _LEAVES or number in self._shared
             if not plain and reach is not None and reach[0] == reach[1]:
                 distances.setdefault(self.before(number, -reach[0]), {})[reach[0]] = number
-        # What is part of another such node has a smaller number.
+        # Larger ones first: the parts of a node have smaller numbers.
         for own, some in sorted(distances.items(), reverse=True):
             known = own in self._shared
             if (known or len(some) >= _SHARED) and not self._parts(root).keys().isdisjoint(some.values()):
