@@ -7,7 +7,6 @@ evaluates a pattern evaluates it here, so that all agree.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -29,12 +28,11 @@ def part_of_text(text: str, first: int, length: int | None = None) -> str | None
     return text[max(first - 1, 0) : max(first - 1 + length, 0)] if length >= 0 else None
 
 
-def found_in(texts: Sequence[str], expression: str) -> Mask:
-    """In which texts a regular expression is found somewhere."""
+def found_in(texts: pa.Array, expression: str) -> Mask:
+    """In which texts of an array a regular expression is found somewhere."""
     import pyarrow.compute as pc
 
-    found = pc.match_substring_regex(array_of_texts(texts), expression)
-    return truths_of(found)
+    return truths_of(pc.match_substring_regex(texts, expression))
 
 
 def check_regexp(pattern: str, span: Span | None = None) -> None:
@@ -57,7 +55,7 @@ def check_like(pattern: str, span: Span | None = None) -> None:
 
 def _fault(expression: str) -> str | None:
     try:
-        found_in([""], expression)
+        found_in(array_of_texts([""]), expression)
     except UnicodeEncodeError:
         return "it holds half of a character (a surrogate)"
     except pa.ArrowInvalid as error:

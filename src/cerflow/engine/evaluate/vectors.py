@@ -6,17 +6,18 @@ null, strings as codes into a dictionary. Literals are zero-dimensional arrays, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
+from cerflow.base.arrow_columns import array_of_texts, nearest_floats, numbers_of, plain_array, plain_type, truths_of
 from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
 from cerflow.base.operators import RELATIONS, Operator
@@ -25,6 +26,31 @@ from cerflow.base.text_patterns import found_in
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.layout import NULL
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
+
+
+class Texts(Sequence[str]):
+    """The texts of an ``array`` without nulls, which are Python's strings where they are read one by one."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        listed: list[str] = self.array.to_pylist()
+        return listed
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        return self._listed[number]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed)
 
 
 @dataclass(frozen=True)
@@ -123,7 +149,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     nulls = None if column.null_count == 0 else truths_of(column.is_null())
     if kind is ValueKind.STRING:
         codes, texts = encoded(column)
-        return Vector(kind, codes, nulls, texts.to_pylist())
+        return Vector(kind, codes, nulls, Texts(texts))
     column = plain_array(column, plain_type(column.type))
     if kind is ValueKind.DECIMAL:
         codes, values = encoded(column)
@@ -304,7 +330,11 @@ def whole(operand: Vector) -> Vector:
 
 def matches_text(operand: Vector, expression: str) -> TruthVector:
     """Whether a regular expression is found in a string, searched once per distinct string."""
-    allowed = found_in(operand.dictionary or [""], expression)
+    texts = operand.dictionary
+    if isinstance(texts, Texts) and len(texts) and texts.array.type in (pa.string(), pa.large_string()):
+        allowed = found_in(texts.array, expression)
+    else:
+        allowed = found_in(array_of_texts(texts or [""]), expression)
     outcome = allowed[operand.data]
     return TruthVector(outcome if operand.nulls is None else outcome & ~operand.nulls, operand.nulls)
 
