@@ -12,7 +12,7 @@ from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan import vectors
-from cerflow.engine.kernels.scan.marks import mark
+from cerflow.engine.kernels.scan.marks import fill, mark
 from cerflow.engine.kernels.scan.programs import truth_at
 from cerflow.engine.kernels.scan.texts import equal_texts
 from cerflow.engine.kernels.step.bytecode import words_compare
@@ -180,16 +180,32 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
     See `mark` for the guards ``wanted``; ``programs`` says whether those tests are asked, too, that are programs. ``s``
     are the arrays of the scan at ``address``.
     """
-    reason = mark(s, begin, count, guards, wanted)
-    if reason == layout.SCANNED:
-        for n in range(s.decided.shape[0]):
-            if not programs and s.tests[s.decided[n, layout.D_TEST], layout.K_KIND] == layout.RUN:
-                continue
+    fill(guards, count, 255)
+    # What takes long is asked of the rows that all else leaves.
+    for late in range(2):
+        reason = mark_by(s, begin, count, guards, wanted, late == 1, programs)
+        if reason != layout.SCANNED:
+            return reason
+    return layout.SCANNED
+
+
+@part
+def mark_by(s, begin, count, guards, wanted, late, programs):
+    """Close the ``guards`` that tests rule out; ``late`` are texts that are looked for, and programs. See `mark_block`.
+
+    ``s`` are the arrays of the scan; for ``begin``, ``count``, ``wanted`` and what it returns see `mark`, too.
+    """
+    reason = mark(s, begin, count, guards, wanted, late)
+    if reason != layout.SCANNED:
+        return reason
+    for n in range(s.decided.shape[0]):
+        program = s.tests[s.decided[n, layout.D_TEST], layout.K_KIND] == layout.RUN
+        if program == late and (programs or not program):
             _decide(s, n, begin, count, guards)
-            if s.control[layout.UNJUDGED] != 0:
-                reason, s.control[layout.UNJUDGED] = s.control[layout.UNJUDGED], 0
-                return reason
-    return reason
+        if s.control[layout.UNJUDGED] != 0:
+            reason, s.control[layout.UNJUDGED] = s.control[layout.UNJUDGED], 0
+            return reason
+    return layout.SCANNED
 
 
 @part

@@ -16,35 +16,37 @@ from cerflow.engine.scan import layout
 MORE = np.uint64(layout.MORE)
 #: The last of the lengths that bits tell apart.
 _LONGEST = np.int64(63)
+#: Where fewer than one row in so many is left, these are visited one by one.
+_FEW = 8
 #: The room of dictionaries whose indices are bytes, none of which is that of -1.
 _BYTES = 255
 
 
 @part
-def mark(s, begin, count, out, wanted):
-    """Write the guards that may hold for ``count`` rows; returns what stopped it, as ``scan`` does.
+def mark(s, begin, count, out, wanted, searched):
+    """Close the guards of ``count`` rows that texts rule out; returns what stopped it, as ``scan`` does.
 
-    If ``wanted`` are not 0 and none of these guards may hold for any row, none is written.
+    ``searched`` says whether the columns are asked whose texts are looked for in a table, or all others. If ``wanted``
+    are not 0 and none of these guards may hold for any row, all are closed.
     """
     texts = s.texts
-    _fill(out, count, 255)
     lead = s.control[layout.LEAD] if wanted != 0 else np.int64(0)
     for j in range(texts.shape[0]):
         t = lead + j
         if t >= texts.shape[0]:
             t -= texts.shape[0]
-        guards = texts[t, layout.T_GUARDS]
-        if guards == 0:
+        guards, kind = texts[t, layout.T_GUARDS], texts[t, layout.T_LAYOUT]
+        single = texts[t, layout.T_SINGLES] >= 0
+        if guards == 0 or searched != (kind >= layout.TEXT32 and not single):
             continue
         if wanted != 0 and not _may_open(texts, t, begin, count, wanted):
-            _fill(out, count, 0)
+            fill(out, count, 0)
             s.control[layout.LEAD] = t
             return layout.SCANNED
-        kind = texts[t, layout.T_LAYOUT]
         data, at, room = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin, texts[t, layout.T_ROOM]
         reason = layout.SCANNED
         plain = texts[t, layout.T_VALID] == 0
-        single, indexed = texts[t, layout.T_SINGLES] >= 0, kind in (layout.INT32, layout.UINT32, layout.INT8)
+        indexed = kind in (layout.INT32, layout.UINT32, layout.INT8)
         if single and (indexed or kind in (layout.TEXT32, layout.TEXT64, layout.TEXT_VIEW)):
             reason = _by_single(s, t, begin, count, out)
         elif plain and kind == layout.INT32:
@@ -53,7 +55,7 @@ def mark(s, begin, count, out, wanted):
             _by_unsigned32(data, at, count, room, guards, out)
         elif plain and kind == layout.INT8:
             _by_index8(data, at, count, room, guards, out)
-        elif plain and kind == layout.TEXT32:
+        elif plain and kind == layout.TEXT32 and _FEW * v.rows_with(out, count & ~7, 255) > count:
             reason = _by_text(texts, t, begin, count, guards, out)
         else:
             reason = _by_entry(texts, t, begin, count, guards, out)
@@ -61,7 +63,7 @@ def mark(s, begin, count, out, wanted):
             s.control[layout.TEXT] = t
             return reason
         if wanted != 0 and not _any_open(out, count, wanted):
-            _fill(out, count, 0)
+            fill(out, count, 0)
             s.control[layout.LEAD] = t
             return layout.SCANNED
     return layout.SCANNED
@@ -84,7 +86,8 @@ def list_marked(s, begin, end, guards):
 
 
 @part
-def _fill(out, count, guards):
+def fill(out, count, guards):
+    """Write the same ``guards`` for ``count`` rows."""
     for k in range(count):
         v.store_byte(out, k, guards)
 
@@ -379,7 +382,7 @@ def _by_text(texts, t, begin, count, guards, out):
         if 0 < entry < judged:
             v.store_byte(out, k, v.load_byte(out, k) & v.load_byte(guards, entry))
         elif v.load_byte(out, k) != 0:
-            reason = _by_entry(texts, t, begin + k, 1, guards, out + k)
+            reason = _by_entry_of(texts, t, begin + k, guards, out + k)
             if reason != layout.SCANNED:
                 return reason
     return layout.SCANNED
@@ -388,13 +391,24 @@ def _by_text(texts, t, begin, count, guards, out):
 @part
 def _by_entry(texts, t, begin, count, guards, out):
     """Only texts of rows for which a guard may hold get an entry."""
-    for k in range(count):
-        is_open = v.load_byte(out, k)
-        if is_open != 0:
-            entry = entry_of(texts, t, begin + k)
-            if entry < 0:
-                return layout.NO_ROOM
-            if entry >= texts[t, layout.T_JUDGED]:
-                return layout.NO_CLASS
-            v.store_byte(out, k, is_open & v.load_byte(guards, entry))
+    for first in range(0, count, 64):
+        left = v.marked_rows(out + first, count - first)
+        while left != 0:
+            k = first + v.trailing_zeros(left)
+            left = v.without_lowest(left)
+            reason = _by_entry_of(texts, t, begin + k, guards, out + k)
+            if reason != layout.SCANNED:
+                return reason
+    return layout.SCANNED
+
+
+@inlined
+def _by_entry_of(texts, t, row, guards, out):
+    """The same of one row; ``out`` is where its guards are."""
+    entry = entry_of(texts, t, row)
+    if entry < 0:
+        return layout.NO_ROOM
+    if entry >= texts[t, layout.T_JUDGED]:
+        return layout.NO_CLASS
+    v.store_byte(out, 0, v.load_byte(out, 0) & v.load_byte(guards, entry))
     return layout.SCANNED

@@ -9,8 +9,9 @@ import numpy as np
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, events_at
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import mark_block, satisfies
+from cerflow.engine.kernels.scan.blocks import mark_block, mark_by, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
+from cerflow.engine.kernels.scan.marks import fill
 from cerflow.engine.kernels.scan.texts import entry_of, fetch_letters, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
@@ -140,15 +141,23 @@ def _led_to(s, row, node, address):
 
 @part
 def collected(s, reason, row, end):
-    """The ``reason`` to stop; where a class is unknown, first enter the texts of many further rows.
+    """The ``reason`` to stop; where a class is unknown, first enter the texts of many further rows that may matter.
 
     So new ones are judged together.
     """
-    t = s.control[layout.TEXT]
-    if reason == layout.NO_CLASS and s.texts[t, layout.T_LAYOUT] >= layout.TEXT32:
-        for k in range(row, min(end, row + layout.COLLECTED)):
-            if entry_of(s.texts, t, k) < 0:
-                break
+    # Nothing else is in these while rows are marked.
+    t, guards = s.control[layout.TEXT], v.start_of(s.measures)
+    if reason != layout.NO_CLASS or s.texts[t, layout.T_LAYOUT] < layout.TEXT32:
+        return reason
+    stop = min(end, row + layout.COLLECTED)
+    for begin in range(row, stop, layout.STRETCH):
+        size = min(stop - begin, layout.STRETCH)
+        fill(guards, size, 255)
+        if mark_by(s, begin, size, guards, np.int64(0), False, False) != layout.SCANNED:
+            break
+        for k in range(size):
+            if v.load_byte(guards, k) != 0 and entry_of(s.texts, t, begin + k) < 0:
+                return reason
     return reason
 
 
