@@ -28,9 +28,9 @@ _COPIED = 1 << 12
 _FEW, _LOST, _LOST_BY_KEY = 32, 0.65, 1 / 6
 #: Rows in the middle of a large batch that tell whether it pays for all, where windows have at most a quarter of them.
 _TRIED, _LARGE = 1 << 14, 1 << 16
-#: The most events to look at for each event where only keys join them; where conditions do, before the passes, which
-#: may decide these; and after the passes, when the automaton would look at them itself.
-_LOOKED_AT, _LOOKED_AT_BEFORE, _LOOKED_AT_LEFT = 16, 4, 256
+#: The most events to look at for each event where only keys join two, or more, whose combinations the automaton shares;
+#: where conditions do, before the passes, which may decide these; and after these, when the automaton would do it.
+_LOOKED_AT, _LOOKED_AT_SHARED, _LOOKED_AT_BEFORE, _LOOKED_AT_LEFT = 16, 2, 4, 256
 #: Where it does not pay for a batch, it is not tried for batches of up to four times as many rows, for a while.
 _ALIKE = 4
 
@@ -239,7 +239,8 @@ class Joining(Narrowing):
         elif occupied & join.waiting or not ending or not _number_events(room, join.numbers, exported, batch):
             return None
         control[layout.ROW] = count if control[layout.LOOKED_AHEAD] else 0
-        most, related = _LOOKED_AT, len(join.links) > 0
+        related = len(join.links) > 0
+        most = _LOOKED_AT if related or len(join.guards) == 2 else _LOOKED_AT_SHARED
         if related and not self.counts:
             most = _LOOKED_AT_LEFT if again else _LOOKED_AT_BEFORE
         control[layout.WITHIN] = join.within

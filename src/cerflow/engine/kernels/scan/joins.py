@@ -140,7 +140,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     for k in range(last):
         clears &= s.join_kills[k]
         middle |= s.join_guards[k] if k > 0 else np.int64(0)
-    found = related = relevant = opened = looked = lasts = np.int64(0)
+    found = related = relevant = opened = looked = lasts = allowed = np.int64(0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
@@ -155,6 +155,8 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     latest = choice == LATEST and s.links.shape[0] == 0
     earliest = choice == EARLIEST and s.links.shape[0] == 0 and kills == 0
     for begin in range(0, count, layout.STRETCH):
+        if step > 0 and relevant >= _SOME and _looks(step, found, looked, lasts) > allowed:
+            return np.int64(NOT_FOUND), looked
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
         relevant += some
         allowed = most * relevant + _SOME
