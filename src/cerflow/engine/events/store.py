@@ -209,6 +209,10 @@ class EventStore:
         self._count = len(needed)
         self._limit = 2 * self._count + limits.EVENT_SLACK
 
+    def clear(self) -> None:
+        """Forget all events; the next ones are numbered anew."""
+        self.forget(np.zeros(0, np.int64))
+
     def take_over(self, events: pa.Table, positions: Ints) -> None:
         """Keep these events instead of all others."""
         self.forget(np.zeros(0, np.int64))
@@ -256,11 +260,88 @@ class WholeTable(EventStore):
             self._pieces.append(piece)
             first += piece.num_rows
 
+    def with_numbers(self, schema: pa.Schema, name: str) -> StoredEvents:
+        """All events, with the columns of a schema, among them their numbers by this ``name`` if it is there."""
+        pieces = []
+        for piece, place in zip(self._pieces, self._positions):
+            numbers = array_of_numbers(np.arange(place[0], place[0] + len(place)))
+            columns = [numbers if field.name == name else piece.column(field.name) for field in schema]
+            fields = [field if field.name == name else piece.schema.field(field.name) for field in schema]
+            pieces.append(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+        return StoredEvents(without_views(pieces[0].schema if pieces else schema), self._positions, pieces)
+
     def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
         """Do nothing: the events are kept already."""
 
     def forget(self, needed: Ints) -> None:
         """Do nothing: the table exists anyway."""
+
+
+class ChosenEvents(EventStore):
+    """Some events of a whole table, with numbers of their own; none is copied.
+
+    A column ``position`` has their numbers in the table.
+    """
+
+    def __init__(self, schema: pa.Schema, table: WholeTable, position: str) -> None:
+        super().__init__(schema)
+        self._table, self._position = table, position
+        self._numbers: list[Ints] = []
+
+    def choose(self, numbers: Ints) -> None:
+        """Let the next events be those with these ``numbers`` in the table."""
+        self._numbers.append(numbers)
+
+    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
+        """Do nothing: the table has the events already."""
+
+    def forget(self, needed: Ints) -> None:
+        """Do nothing: the table exists anyway."""
+
+    def clear(self) -> None:
+        """Forget which events there were."""
+        self._numbers = []
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """How many batches there were, to go back to them."""
+        return (len(self._numbers),)
+
+    @content.setter
+    def content(self, content: tuple[Any, ...]) -> None:
+        self._numbers = self._numbers[: content[0]]
+
+    @cached_property
+    def numbered(self) -> StoredEvents:
+        """The events of the table, with its columns that are kept and their numbers."""
+        return self._table.with_numbers(self.schema, self._position)
+
+    def kept(self) -> StoredEvents:
+        """The current content."""
+        one = len(self._numbers) == 1
+        return _StoredChoice(self, self._numbers[0] if one else np.concatenate([np.zeros(0, np.int64), *self._numbers]))
+
+
+class _StoredChoice(StoredEvents):
+    """The events with some numbers in a whole table."""
+
+    def __init__(self, store: ChosenEvents, numbers: Ints) -> None:
+        super().__init__(without_views(store.schema), [], [])
+        self._store, self._numbers = store, numbers
+
+    @property
+    def positions(self) -> Ints:
+        return np.arange(len(self._numbers))
+
+    @property
+    def rows(self) -> pa.Table:
+        return self.at(self.positions)
+
+    def at(self, positions: Ints) -> pa.Table:
+        return self._store.numbered.at(self._numbers[positions])
+
+    def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
+        return self._store.numbered.in_one_piece(self._numbers[positions])
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:

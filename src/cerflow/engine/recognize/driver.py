@@ -12,7 +12,6 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
@@ -22,7 +21,7 @@ from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.event_row import as_batch
 from cerflow.engine.events.records import RecordChecker
-from cerflow.engine.events.store import EventStore, WholeTable
+from cerflow.engine.events.store import ChosenEvents, EventStore, WholeTable
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
@@ -31,6 +30,7 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.takers import Taker, Takers
 from cerflow.engine.recognize.ticking import take_one_with_ticks
 from cerflow.engine.recognize.transaction import Changing, StateBefore, Transaction
+from cerflow.engine.results.report import POSITION
 from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events
@@ -41,9 +41,19 @@ from cerflow.language.node import walk
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
     """The columns of the events that queries keep together; see `Driver` for a ``whole`` table."""
-    kept = [plan for plan in plans.values() if plan.shares_events or (whole and plan.keeps_input)]
+    chosen = [plan for plan in plans.values() if whole and (plan.keeps_input or plan.chooses_events)]
+    kept = [*chosen, *(plan for plan in plans.values() if plan.shares_events)]
     wanted = {name for plan in kept for name in plan.columns}
     return [name for name in schema.attributes if name in wanted]
+
+
+def _store_for(plan: Plan, store: EventStore) -> EventStore:
+    """The store for the events of a query: the given one if these are its events, or those of its whole table."""
+    if plan.shares_events:
+        return store
+    if isinstance(store, WholeTable) and plan.chooses_events:
+        return ChosenEvents(plan.stored, store, POSITION)
+    return store if isinstance(store, WholeTable) and plan.keeps_input else EventStore(plan.stored)
 
 
 class Driver:
@@ -69,12 +79,10 @@ class Driver:
         if store is None:
             store = EventStore(pa.schema([columns.field(name) for name in columns_kept(plans, checker.schema)]))
         self.store = store
-        whole = isinstance(store, WholeTable)
         #: The machines by the names of their queries, in the order of snapshots: those that share events come first.
         self.machines: dict[str, Machine] = {}
         for name, plan in sorted(plans.items(), key=lambda item: not item[1].shares_events):
-            shared = plan.shares_events or (whole and plan.keeps_input)
-            self.machines[name] = Machine(plan, store if shared else EventStore(plan.stored))
+            self.machines[name] = Machine(plan, _store_for(plan, store))
         #: The machines by the store of their events.
         self._kept: dict[EventStore, dict[str, Machine]] = {store: {}}
         room = lend_room(self)
@@ -317,7 +325,7 @@ class Driver:
         self.checker.numbered = first
         for machine in self.machines.values():
             machine.begin_anew()
-            machine.store.forget(np.zeros(0, np.int64))
+            machine.store.clear()
 
     def forget(self, *, wanted: bool = False) -> None:
         """Keep only the events that matches may still refer to; if ``wanted``, only where there are many others.

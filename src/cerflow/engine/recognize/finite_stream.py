@@ -50,7 +50,8 @@ class FiniteStream:
         self._store = WholeTable(table.select(columns_kept(plans, schema, whole=True)))
         # Queries that do not share events keep their own, or report the times of some.
         read = frozenset[str]().union(*(plan.reads for plan in plans.values()))
-        read = read.union(*(plan.columns for plan in plans.values() if not plan.shares_events))
+        apart = [plan for plan in plans.values() if not (plan.shares_events or plan.chooses_events)]
+        read = read.union(*(plan.columns for plan in apart))
         self._read = _encoded(table.select([name for name in schema.attributes if name in read]), plans)
 
     def __iter__(self) -> Iterator[Part]:

@@ -14,7 +14,7 @@ from cerflow.base.array_types import Ints
 from cerflow.base.errors import SnapshotError
 from cerflow.engine import layout
 from cerflow.engine.events.reader import EventReader
-from cerflow.engine.events.store import EventStore, StoredEvents
+from cerflow.engine.events.store import ChosenEvents, EventStore, StoredEvents
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.graph import CountedMatches, MatchGraph, Moments, in_one_graph
 from cerflow.engine.matches.matches import Matches
@@ -126,6 +126,8 @@ class Machine:
         rows, index = self.plan.streams.admit(whole, accepted)
         first = accepted if self.plan.counts_all else self._admitted
         self._admitted += rows.num_rows
+        if index is not None and isinstance(self.store, ChosenEvents):
+            self.store.choose(accepted + index)
         if not rows.num_rows and self.deadlines is None:
             return None
         rows = self.plan.total_keys.added(rows if self.sessions is None else self.sessions.added(rows, first))

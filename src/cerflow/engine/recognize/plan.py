@@ -17,7 +17,7 @@ from cerflow.automata.model.clock import deadlines_of, has_ticks
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, rows_taken, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, rows_taken, truths_of
 from cerflow.base.errors import InputError, expect
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.events.signatures import Evaluation, columns_of_test, columns_read
@@ -28,6 +28,7 @@ from cerflow.engine.recognize.total_keys import TotalKeys
 from cerflow.engine.results.report import POSITION, Report
 from cerflow.engine.scan.program.compiler import ScanProgram, scan_program
 from cerflow.engine.scan.scan import BatchScan
+from cerflow.engine.scan.texts import texts_equal
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow
@@ -49,7 +50,7 @@ class InputStreams:
 
     def __init__(self, select: Select, schema: Schema, position: str | None) -> None:
         self._column = schema.stream if select.streams else None
-        self._names = array_of_texts(select.streams)
+        self._names = select.streams
         self.schema = schema if self._column is not None else replace(schema, stream=None)
         self.position = position
         if self._column is not None and position is None:
@@ -62,16 +63,18 @@ class InputStreams:
             return rows, None
         column = rows.column(self._column)
         if pa.types.is_dictionary(column.type):
-            named = pc.is_in(column.dictionary.cast(pa.string()), value_set=self._names)
-            mask = named.take(column.indices)
+            named = pc.is_in(column.dictionary.cast(pa.string()), value_set=array_of_texts(self._names))
+            # Indices beyond the dictionary count as null.
+            known = np.append(truths_of(named), False)
+            mask = np.take(known, numbers_of(column.indices), mode="clip") & truths_of(column.is_valid())
         else:
             # To compare with each takes less time than to look all up.
-            texts = column if pa.types.is_large_string(column.type) else column.cast(pa.string())
-            mask = reduce(pc.or_, (pc.equal(texts, name.cast(texts.type)) for name in self._names))
-        index = np.flatnonzero(truths_of(mask))
+            mask = reduce(np.logical_or, (texts_equal(column, name) for name in self._names))
+        index = np.flatnonzero(mask)
+        rows = rows_taken(rows, index)
         if self.position == POSITION:
-            rows = rows.append_column(POSITION, array_of_numbers(np.arange(first, first + rows.num_rows)))
-        return rows_taken(rows, index), index
+            rows = rows.append_column(POSITION, array_of_numbers(first + index))
+        return rows, index
 
 
 #: Which register a transition writes to, and whether it starts again.
@@ -149,6 +152,8 @@ class Plan:
         self.keeps_input = self.counts_all and not self.by_session
         #: Whether the query may read and keep events together with other queries.
         self.shares_events = self.counts_all and not self.tables.ticking
+        #: Whether it only keeps events of the input that it chooses, and numbers these itself.
+        self.chooses_events = self.position is None and not (self.counts_all or self.by_session or self.tables.ticking)
         #: The conditions on one event alone in its transitions.
         self.tests = self.tables.tests
         self._lock = Lock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.scan import layout
 
@@ -27,7 +27,7 @@ def eight_bytes(data, left):
 
 
 @inlined
-def _head(letters, size, start, length):
+def head_of(letters, size, start, length):
     """The first eight bytes of a text, with zeros behind a shorter one; ``letters`` has ``size`` bytes."""
     if length < 8 and start + 8 <= size:
         return v.load_word(letters + start, 0) & ((np.int64(1) << 8 * length) - 1)
@@ -56,7 +56,7 @@ def text_at(texts, t, row):
         return begin, length, v.load_word(begin, 0)
     start = v.text_offset(texts, t, at)
     length = v.text_offset(texts, t, at + 1) - start
-    return letters + start, length, _head(letters, texts[t, layout.T_SIZE], start, length)
+    return letters + start, length, head_of(letters, texts[t, layout.T_SIZE], start, length)
 
 
 @inlined
@@ -74,7 +74,8 @@ def slot_for(h, mask):
 
 
 @inlined
-def _hash(begin, length, head):
+def hash_of(begin, length, head):
+    """The hash of the text of a ``length`` at address ``begin``, whose first eight bytes are ``head``."""
     h = mixed(np.uint64(length), head)
     for k in range(8, length, 8):
         # The last eight bytes may have been read in part.
@@ -120,29 +121,7 @@ def hash_of_text(texts, t, row):
     if entry >= 0:
         return entry
     begin, length, head = text_at(texts, t, row)
-    return np.int64(_hash(begin, length, head) | np.uint64(1))
-
-
-@kernel
-def has_twice(letters, size, offsets, wide, count, slots):
-    """Whether one of ``count`` texts comes twice.
-
-    ``letters`` is the address of their bytes, ``size`` how many these are, ``offsets`` the address of their bounds, of
-    64 bits if ``wide``. ``slots`` (int32) are a hash table, a power of two and twice as many as texts, filled with -1.
-    """
-    mask = np.int64(slots.shape[0] - 1)
-    for k in range(count):
-        start, length = _bounds(offsets, wide, k)
-        head = _head(letters, size, start, length)
-        place = slot_for(_hash(letters + start, length, head), mask)
-        while slots[place] >= 0:
-            begin, other = _bounds(offsets, wide, np.int64(slots[place]))
-            same = other == length and _head(letters, size, begin, length) == head
-            if same and _same_rest(letters + start, letters + begin, length):
-                return 1
-            place = (place + 1) & mask
-        slots[place] = k
-    return 0
+    return np.int64(hash_of(begin, length, head) | np.uint64(1))
 
 
 @part
@@ -158,11 +137,11 @@ def equal_texts(texts, t, row, u, other):
         return np.int64(one == two)
     begin, length, head = text_at(texts, t, row)
     start, size, first = text_at(texts, u, other)
-    return np.int64(length == size and head == first and _same_rest(begin, start, length))
+    return np.int64(length == size and head == first and same_rest(begin, start, length))
 
 
 @inlined
-def _same_rest(one, other, length):
+def same_rest(one, other, length):
     """Whether two texts of a ``length`` have the same bytes behind the first eight."""
     at = np.int64(8)
     while at < length and _same_bytes(one, other, min(at, length - 8)):
@@ -173,11 +152,11 @@ def _same_rest(one, other, length):
 @inlined
 def same_bytes(one, other, length):
     """Whether the texts at ``one`` and the ``other`` address, of a ``length`` of eight bytes or more, are the same."""
-    return _same_bytes(one, other, 0) and _same_rest(one, other, length)
+    return _same_bytes(one, other, 0) and same_rest(one, other, length)
 
 
 @inlined
-def _bounds(offsets, wide, k):
+def bounds_of(offsets, wide, k):
     """Where a text begins, and its length."""
     start = v.load_word(offsets, k) if wide else v.load_int(offsets, k)
     return start, (v.load_word(offsets, k + 1) if wide else v.load_int(offsets, k + 1)) - start
@@ -261,7 +240,7 @@ def fetch_entries(s, t, count):
     fetch_letters(s, t, some)
     for n in range(some if views else 0):
         begin, length, head = text_at(texts, t, v.load_word(chosen, n))
-        slot = slots + 8 * layout.SLOT_WORDS * slot_for(_hash(begin, length, head), mask)
+        slot = slots + 8 * layout.SLOT_WORDS * slot_for(hash_of(begin, length, head), mask)
         v.store_word(at, n, slot)
         v.fetch(slot)
     for n in range(some if plain else 0):
@@ -270,7 +249,9 @@ def fetch_entries(s, t, count):
         slot, length = slots, v.load_int(data, row + 1) - start
         if start + 8 <= size:
             number = slot_for(
-                _hash(letters + start, length, _head(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length)),
+                hash_of(
+                    letters + start, length, head_of(texts[t, layout.T_BYTES], texts[t, layout.T_SIZE], start, length)
+                ),
                 mask,
             )
             slot = slots + 8 * layout.SLOT_WORDS * number
@@ -296,7 +277,7 @@ def _table(texts, t):
 def _searched(begin, length, head, table):
     """The first word of the slot for a text of this ``length``, and where the slot is, which may be free."""
     slots, mask, kept, places = table
-    h = _hash(begin, length, head)
+    h = hash_of(begin, length, head)
     # Long texts often begin alike.
     word = head if length <= 8 else np.int64(h)
     number = slot_for(h, mask)
