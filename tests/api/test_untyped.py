@@ -1,6 +1,7 @@
 """Events without types, types of other kinds, one type for all events (spec §11)."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -79,6 +80,14 @@ def test_types_are_integers_and_booleans():
         labelled('SELECT * WHERE "true"', type="remote")
     with pytest.raises(InputError, match="text, integers or booleans, not double; pandas holds integers"):
         labelled("SELECT * WHERE A", pa.table({"type": [1.5]}))
+
+
+@pytest.mark.parametrize("form", [pa.ChunkedArray.dictionary_encode, pc.run_end_encode, pc.cast])
+def test_types_of_other_kinds_in_several_chunks(form):
+    types = pa.chunked_array([[7, 8], pa.array([], pa.int16()), [9, 7], [8]], pa.int16())
+    table = pa.table({"type": form(types, pa.int16()) if form is pc.cast else form(types), "v": range(5)})
+    for rows in (table, table.slice(1), table.slice(5)):
+        assert len(labelled('SELECT * WHERE "7" ; "8" AS x', rows)) == {5: 3, 4: 1, 0: 0}[len(rows)]
 
 
 def test_a_column_called_type_keeps_its_values():

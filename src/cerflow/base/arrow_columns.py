@@ -206,6 +206,26 @@ def with_each_text_once(column: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(array_of_numbers(numbers, missing).cast(column.indices.type), texts)
 
 
+def encoded_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """The texts of integers or booleans as a dictionary; each value is written once, however often it occurs."""
+    if pa.types.is_run_end_encoded(column.type):
+        import pyarrow.compute as pc
+
+        column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    encoded, found = column.dictionary_encode(), []
+    values: pa.Array | None = None
+    for chunk in encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]:
+        # All chunks have the same dictionary, as a rule.
+        if values is None or not values.equals(chunk.dictionary):
+            values, texts = chunk.dictionary, chunk.dictionary.cast(pa.string())
+        found.append(pa.DictionaryArray.from_arrays(chunk.indices, texts))
+    if isinstance(encoded, pa.ChunkedArray):
+        return pa.chunked_array(found, pa.dictionary(pa.int32(), pa.string()))
+    return found[0]
+
+
 def nearest_floats(column: pa.Array) -> Floats:
     """The numbers of a column as floats, NaN for null.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cerflow.base.arrow_columns import Rows, plain_type, values_taken
+from cerflow.base.arrow_columns import Rows, encoded_texts, plain_type, values_taken
 from cerflow.base.errors import InputError, did_you_mean, expect
 from cerflow.base.events import UNNAMED
 from cerflow.base.nested import attribute_named, field_type, field_values, is_nested, parts_of, root_of
@@ -269,12 +269,7 @@ class Schema:
         elif self.typed_by not in rows.schema.names:
             return rows
         else:
-            types = rows.column(self.typed_by)
-            if pa.types.is_run_end_encoded(types.type):
-                import pyarrow.compute as pc
-
-                types = pc.run_end_decode(types)
-            types = types.cast(pa.string()).dictionary_encode()
+            types = encoded_texts(rows.column(self.typed_by))
         return rows.append_column(self.columns.field(self.type), types)
 
     @property

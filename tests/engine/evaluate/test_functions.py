@@ -191,3 +191,29 @@ def test_a_column_of_nulls_alone_beside_texts(condition):
     table = pa.table({"type": list("ABABAB"), "s": pa.nulls(6, pa.string()), "u": list("ppqqpq"), **numbers})
     query = cerflow.parse(f"SELECT * WHERE (A AS a ; B AS b) FILTER {condition}")
     assert bag(query.match(table).to_pylist()) == bag(semantics(query, table))
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("substr(x.s, 2, 2) = 'bc'", [0, 4]),
+        ("substr(x.s, 2) = 'öü'", [3]),
+        ("substr(x.s, 1, -1) IS NULL", [0, 1, 2, 3, 4]),
+        ("substr(x.s, 1, NULL) IS NULL", [0, 1, 2, 3, 4]),
+        ("substr(x.s, 9) IS NULL", [1]),
+        ("substr('hello', x.n, 2) = 'he'", [0]),
+        ("substr('hello', 1, 2) = 'he'", [0, 1, 2, 3, 4]),
+        ("'x' || x.s LIKE 'x_ö%'", [3]),
+        ("x.s || '' = ''", [2]),
+        ("length(x.s || x.r) = 4", [3, 4]),
+    ],
+)
+def test_functions_of_texts_and_constants(condition, rows, dictionary):
+    texts = pa.array(["abcd", None, "", "äöü", "abc"])
+    texts = texts.dictionary_encode() if dictionary else texts
+    table = pa.table({"s": texts, "n": [1, None, 3, -4, 2], "r": ["u", "v", None, "w", "x"]})
+    query = cerflow.parse(f"SELECT * WHERE EVENT AS x FILTER {condition}")
+    for runner in ("engine", "semantics"):
+        found = query.match(table, runner=runner).to_pylist()
+        assert [match["end"] for match in found] == rows

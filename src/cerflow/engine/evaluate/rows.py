@@ -243,6 +243,10 @@ def _beside(value: Vector, other: Vector) -> Vector:
 
 def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -> Vector:
     """A function of texts and integers, null if any of them is; it is called once for equal operands."""
+    columns = [operand for operand in operands if operand.data.ndim]
+    constants = [operand for operand in operands if not operand.data.ndim]
+    if len(columns) == 1 and columns[0].kind is ValueKind.STRING and not any(o.missing().any() for o in constants):
+        return _on_dictionary(function, operands, columns[0])
     arrays = np.broadcast_arrays(*(operand.data for operand in operands))
     missing = np.broadcast_arrays(*(operand.missing() for operand in operands))
     unknown = np.logical_or.reduce(missing)
@@ -257,6 +261,16 @@ def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -
     data = codes.reshape(unknown.shape)
     unknown = unknown | np.array([text is None for text in texts] or [True])[data]
     return Vector(ValueKind.STRING, data, unknown, [text or "" for text in texts])
+
+
+def _on_dictionary(function: Callable[..., str | None], operands: Sequence[Vector], column: Vector) -> Vector:
+    """The same where all operands but one column of texts are constants: its texts change, and its codes stay."""
+    at = next(k for k, operand in enumerate(operands) if operand is column)
+    given = [o.dictionary[int(o.data)] if o.dictionary else o.data.item() for o in operands if o is not column]
+    texts = [function(*given[:at], text, *given[at:]) for text in column.dictionary]
+    missing, unknown = column.missing(), np.array([text is None for text in texts] or [True])
+    nulls = missing | unknown[np.where(missing, 0, column.data)] if unknown.any() else missing
+    return Vector(ValueKind.STRING, column.data, nulls, [text or "" for text in texts])
 
 
 def _date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
