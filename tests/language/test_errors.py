@@ -210,6 +210,12 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("A AS a FILTER a[NOT ok]", "as in ok = TRUE or x.price > 10"),
         ("A AS a FILTER a.v + 1", "compare it with something, as in x.price > 10"),
         ("A AS a FILTER a.ok IS TRUE", "truth values are compared by =, as in x.ok = TRUE"),
+        ("A AS a FILTER a.s CONTAINS 'b'", "parts of texts are found by LIKE, as in x.s LIKE '%abc%'"),
+        ("A AS a FILTER extract(hour FROM a.at) = 3", "parts of times are functions, as in hour(x.at)"),
+        (
+            "A AS a FILTER a.at > timestamp '2024-03-15'",
+            "moments are written as texts, as in x.at > '2024-03-15T10:00'",
+        ),
         ("A AS a FILTER a.ok is not false AND a.v > 1", "truth values are compared by =, as in x.ok = TRUE"),
         ("A+ AS x FILTER count( * ) > 3", "count takes a label: WHERE A+ AS x FILTER count(x) > 3"),
         ("A AS a FILTER a.v = NaN", "NaN counts as null: write … IS NULL"),

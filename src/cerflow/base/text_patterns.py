@@ -7,15 +7,21 @@ evaluates a pattern evaluates it here, so that all agree.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from cerflow.base.array_types import Mask
-from cerflow.base.arrow_columns import array_of_texts, truths_of
+from cerflow.base.array_types import Ints, Mask
+from cerflow.base.arrow_columns import array_of_texts, numbers_of, truths_of
 from cerflow.base.errors import QueryError, Span
 
 #: The wildcards in `tokens`: any characters, and one.
 MANY, ONE = object(), object()
+#: As many texts are read by Arrow's functions; no text has more characters than the second.
+_MANY_TEXTS, _CHARACTERS = 64, 2**31
 
 
 def part_of_text(text: str, first: int, length: int | None = None) -> str | None:
@@ -28,11 +34,56 @@ def part_of_text(text: str, first: int, length: int | None = None) -> str | None
     return text[max(first - 1, 0) : max(first - 1 + length, 0)] if length >= 0 else None
 
 
-def found_in(texts: pa.Array, expression: str) -> Mask:
-    """In which texts of an array a regular expression is found somewhere."""
+class Texts(Sequence[str]):
+    """The texts of an array of Arrow without nulls; strings of Python are only made where one is asked for."""
+
+    def __init__(self, array: pa.Array) -> None:
+        self.array = array
+
+    @cached_property
+    def _strings(self) -> list[str]:
+        found: list[str] = self.array.to_pylist()
+        return found
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, number: Any) -> Any:
+        return self._strings[number]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._strings)
+
+
+def texts_in_place(column: pa.Array) -> Sequence[str]:
+    """The texts of a column, which Arrow's functions read in place where there are many."""
+    plain = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return Texts(column) if plain and len(column) >= _MANY_TEXTS and not column.null_count else column.to_pylist()
+
+
+def lengths_of(texts: Sequence[str]) -> Ints:
+    """How many characters each text has."""
     import pyarrow.compute as pc
 
-    return truths_of(pc.match_substring_regex(texts, expression))
+    if isinstance(texts, Texts):
+        return numbers_of(pc.utf8_length(texts.array).cast(pa.int64()))
+    return np.array([len(text) for text in texts], np.int64)
+
+
+def parts_of_texts(texts: Texts, first: int, length: int | None = None) -> Texts:
+    """`part_of_text` of each text, for a length that is not negative."""
+    import pyarrow.compute as pc
+
+    stop = _CHARACTERS if length is None else min(max(first - 1 + length, 0), _CHARACTERS)
+    return Texts(pc.utf8_slice_codeunits(texts.array, min(max(first - 1, 0), stop), stop))
+
+
+def found_in(texts: Sequence[str], expression: str) -> Mask:
+    """In which texts a regular expression is found somewhere."""
+    import pyarrow.compute as pc
+
+    column = texts.array if isinstance(texts, Texts) else array_of_texts(texts)
+    return truths_of(pc.match_substring_regex(column, expression))
 
 
 def check_regexp(pattern: str, span: Span | None = None) -> None:
@@ -55,7 +106,7 @@ def check_like(pattern: str, span: Span | None = None) -> None:
 
 def _fault(expression: str) -> str | None:
     try:
-        found_in(array_of_texts([""]), expression)
+        found_in([""], expression)
     except UnicodeEncodeError:
         return "it holds half of a character (a surrogate)"
     except pa.ArrowInvalid as error:

@@ -217,3 +217,35 @@ def test_functions_of_texts_and_constants(condition, rows, dictionary):
     for runner in ("engine", "semantics"):
         found = query.match(table, runner=runner).to_pylist()
         assert [match["end"] for match in found] == rows
+
+
+@pytest.mark.parametrize(
+    "form", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "substr(x.s, 2, 2) = 'bc'",
+        "substr(x.s, -1, 3) = 'a'",
+        "substr(x.s, 3, 9223372036854775807) = 'c'",
+        "substr(x.s, 9223372036854775807, 2) = ''",
+        "substr(x.s, 1, -1) IS NULL",
+        "substr(x.s, 1, 3) IN ('abc', 'äöü')",
+        "lower(substr(x.s, 2)) < 'c'",
+        "length(substr(x.s, 2, 2)) < 2",
+        "length(x.s || x.s) > 6",
+        "x.s REGEXP '[0-9]$'",
+        "x.s NOT LIKE '%ö%'",
+    ],
+)
+def test_functions_of_many_texts(condition, form):
+    texts = [
+        None if text is None else f"{text}{k % 13 or ''}" for k, text in enumerate(["abc", None, "", "äöü", "Bß"] * 26)
+    ]
+    table = pa.table({"s": pa.array(texts, form)}).slice(3)
+    query = cerflow.parse(f"SELECT * WHERE EVENT AS x FILTER {condition}")
+    expected = [match["end"] for match in semantics(query, table)]
+    assert [match["end"] for match in query.match(table).to_pylist()] == expected
+    recognizer = query.recognizer(table.schema)
+    pushed = [recognizer.push(table.slice(begin, 64)) for begin in range(0, len(table), 64)]
+    assert [match["end"] for found in pushed for match in found.to_pylist()] == expected

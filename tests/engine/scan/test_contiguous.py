@@ -313,3 +313,15 @@ def test_long_matches_have_no_more_steps_than_there_are_bits(pattern, keys, monk
     monkeypatch.setattr(limits, "NARROWED_ROWS", 1 << 40)
     assert found == query.match(table, time="t").to_pylist()
     assert len(found) > 300
+
+
+def test_no_event_of_a_single_batch_comes_to_the_automaton(rows_read):
+    size = 1_000
+    table = pa.table({"type": ["A"] * size, "k": [k % 7 for k in range(size)], "v": [k * k % 11 for k in range(size)]})
+    query = cerflow.parse("SELECT * WHERE (A AS a):{5} FILTER sum(a.v) > 20 PARTITION BY k")
+    found = bag(query.match(table).to_pylist())
+    assert found
+    assert rows_read == [0]
+    recognizer = query.recognizer(table.schema)
+    pushed = [recognizer.push(table.slice(begin, 250)).to_pylist() for begin in range(0, size, 250)]
+    assert bag([match for matches in pushed for match in matches]) == found

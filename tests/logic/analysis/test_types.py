@@ -179,6 +179,7 @@ def test_conditions_that_fit(condition):
         ("x.name IN (5)", "Write it in quotes: '5'."),
         ("x.hot = 1", "Write TRUE."),
         ("0 = x.hot", "Write FALSE."),
+        ("x.hot = 'True'", "Write TRUE."),
         ("x.hot = 2", None),
         ("x.hot = '1'", None),
         ("x.id = 'one'", None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -17,7 +18,7 @@ from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.graphs import grouped
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.base.text_patterns import like_expression, part_of_text
+from cerflow.base.text_patterns import Texts, like_expression, part_of_text, parts_of_texts
 from cerflow.base.units import PER_SECOND, finest
 from cerflow.engine.evaluate import vectors
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
@@ -263,6 +264,15 @@ def _on_texts(function: Callable[..., str | None], operands: Sequence[Vector]) -
     return Vector(ValueKind.STRING, data, unknown, [text or "" for text in texts])
 
 
+def _substr(operands: Sequence[Vector]) -> Vector:
+    column, *numbers = operands
+    if isinstance(column.dictionary, Texts) and not any(n.data.ndim or n.missing() for n in numbers):
+        first, *length = (int(number.data) for number in numbers)
+        if not length or length[0] >= 0:
+            return replace(column, dictionary=parts_of_texts(column.dictionary, first, *length))
+    return _on_texts(part_of_text, operands)
+
+
 def _on_dictionary(function: Callable[..., str | None], operands: Sequence[Vector], column: Vector) -> Vector:
     """The same where all operands but one column of texts are constants: its texts change, and its codes stay."""
     at = next(k for k, operand in enumerate(operands) if operand is column)
@@ -294,7 +304,7 @@ _FUNCTIONS: dict[str, Callable[..., Vector]] = {
     "position": lambda rows, *_: Vector(ValueKind.INTEGER, rows.numbers),
     "time": lambda rows, *_: rows.time(),
     "coalesce": lambda rows, *operands: reduce(lambda others, v: _either(~v.missing(), v, others), reversed(operands)),
-    "substr": lambda rows, *operands: _on_texts(part_of_text, operands),
+    "substr": lambda rows, *operands: _substr(operands),
     "||": lambda rows, *operands: _on_texts(add, operands),
 }
 

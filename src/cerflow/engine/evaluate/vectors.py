@@ -6,51 +6,25 @@ null, strings as codes into a dictionary. Literals are zero-dimensional arrays, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import array_of_texts, nearest_floats, numbers_of, plain_array, plain_type, truths_of
+from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
 from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
 from cerflow.base.operators import RELATIONS, Operator
 from cerflow.base.schema import ValueKind, kind_of
-from cerflow.base.text_patterns import found_in
+from cerflow.base.text_patterns import found_in, lengths_of, texts_in_place
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.layout import NULL
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
-
-
-class Texts(Sequence[str]):
-    """The texts of an ``array`` without nulls, which are Python's strings where they are read one by one."""
-
-    def __init__(self, array: pa.Array) -> None:
-        self.array = array
-
-    @cached_property
-    def _listed(self) -> list[str]:
-        listed: list[str] = self.array.to_pylist()
-        return listed
-
-    def __len__(self) -> int:
-        return len(self.array)
-
-    @overload
-    def __getitem__(self, number: int) -> str: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[str]: ...
-    def __getitem__(self, number: int | slice) -> str | list[str]:
-        return self._listed[number]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._listed)
 
 
 @dataclass(frozen=True)
@@ -149,7 +123,7 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     nulls = None if column.null_count == 0 else truths_of(column.is_null())
     if kind is ValueKind.STRING:
         codes, texts = encoded(column)
-        return Vector(kind, codes, nulls, Texts(texts))
+        return Vector(kind, codes, nulls, texts_in_place(texts))
     column = plain_array(column, plain_type(column.type))
     if kind is ValueKind.DECIMAL:
         codes, values = encoded(column)
@@ -205,7 +179,7 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
     if left.kind.coded and right.kind.coded:
         if 0 in (left.data.ndim, right.data.ndim):
             # NumPy's own strings lose zeros at their end.
-            allowed = compare(*(np.array(v.dictionary, dtype=object) for v in (left, right))).astype(bool)
+            allowed = compare(*(np.array([*v.dictionary], dtype=object) for v in (left, right))).astype(bool)
             codes = left.data if right.data.ndim == 0 else right.data
             outcome = allowed[codes] if len(allowed) else np.zeros(codes.shape, bool)
         else:
@@ -283,7 +257,7 @@ def unary_function(name: str, operand: Vector) -> Vector:
         change = str.lower if name == "lower" else str.upper
         return Vector(operand.kind, operand.data, operand.nulls, [change(s) for s in operand.dictionary])
     if name == "length":
-        lengths = np.array([len(s) for s in operand.dictionary] or [0], np.int64)
+        lengths = lengths_of(operand.dictionary or [""])
         return Vector(ValueKind.INTEGER, lengths[operand.data], operand.nulls)
     if operand.kind is ValueKind.FLOAT:
         with np.errstate(invalid="ignore"):
@@ -330,11 +304,7 @@ def whole(operand: Vector) -> Vector:
 
 def matches_text(operand: Vector, expression: str) -> TruthVector:
     """Whether a regular expression is found in a string, searched once per distinct string."""
-    texts = operand.dictionary
-    if isinstance(texts, Texts) and len(texts) and texts.array.type in (pa.string(), pa.large_string()):
-        allowed = found_in(texts.array, expression)
-    else:
-        allowed = found_in(array_of_texts(texts or [""]), expression)
+    allowed = found_in(operand.dictionary or [""], expression)
     outcome = allowed[operand.data]
     return TruthVector(outcome if operand.nulls is None else outcome & ~operand.nulls, operand.nulls)
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
-from cerflow.base.arrow_columns import array_of_texts, numbers_of
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import BatchRows
@@ -92,7 +92,9 @@ class TextColumn:
             known = np.array([*(of_compared[text] for text in some), of_others], np.int64)
             classes: Ints = known[numbers_of(at, len(some))]
             return classes
-        rows = self._rows(texts)
+        # The texts differ, so none has to be looked up.
+        each = array_of_numbers(np.arange(len(texts), dtype=np.int32))
+        rows = self._rows(texts if texts.null_count else pa.DictionaryArray.from_arrays(each, texts))
         classes = np.zeros(len(texts), np.int64)
         # Each test tells texts of some classes apart; there are few classes.
         satisfied = [frozenset[int]()]

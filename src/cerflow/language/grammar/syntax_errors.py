@@ -118,6 +118,9 @@ _ENDINGS = {
     r"\bLIMIT\s+\d+\s+(?:PER|BY|EACH|FOR)": "LIMIT counts at each event; take one of each key from the result",
     r"\bNOT\s+PRECEDED": "B with no A before it is B UNLESS A, and with no A since a C it is (C ; B) WITHOUT A",
     r"\bIS\s+(?:NOT\s+)?(?:TRUE|FALSE)": "truth values are compared by =, as in x.ok = TRUE",
+    r"\b(?:CONTAINS|STARTS|STARTSWITH|ENDS|ENDSWITH)": "parts of texts are found by LIKE, as in x.s LIKE '%abc%'",
+    r"\bEXTRACT\s*\(\s*\w+\s+FROM": "parts of times are functions, as in hour(x.at)",
+    r"\b(?:TIMESTAMP|DATETIME|DATE)\s*'": "moments are written as texts, as in x.at > '2024-03-15T10:00'",
     r"\d\s*(?:WEEK|MONTH|YEAR)S?": "the longest unit is DAYS: a week is 7 DAYS",
 }
 

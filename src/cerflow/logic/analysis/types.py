@@ -154,6 +154,8 @@ def _remedy(value: c.Expression, kind: ValueKind | None) -> str | None:
             return f"Write the number without quotes: {text}."
         case c.Literal() if kind is ValueKind.STRING:
             return f"Write it in quotes: '{show(value)}'."
+        case c.Literal(str(text)) if kind is ValueKind.BOOLEAN and text.lower() in ("true", "false"):
+            return f"Write {text.upper()}."
         case c.Literal(int(number)) if kind is ValueKind.BOOLEAN and number in (0, 1):
             return f"Write {'TRUE' if number else 'FALSE'}."
     return None

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from cerflow.base.arrow_columns import array_of_texts
 from cerflow.base.errors import InputError
 from cerflow.base.events import Event, Value, as_value, microseconds_since_epoch, moment_at, parsed_moment
 from cerflow.base.operators import RELATIONS, Operator
@@ -135,7 +134,7 @@ def _between(low: bool, high: bool, value: Value, *ends: Value) -> bool | None:
 
 
 def _found(expression: str, text: str | None) -> bool | None:
-    return None if text is None else bool(found_in(array_of_texts([text]), expression)[0])
+    return None if text is None else bool(found_in([text], expression)[0])
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------
