@@ -176,6 +176,7 @@ def test_a_strategy_that_does_not_exist():
             "a Query is made of a tree; cerflow.parse reads a text, not 'SELECT",
         ),
         (lambda: cerflow.QuerySet(["SELECT * WHERE A"]), "a set of queries is made of a dict of queries or texts"),
+        (lambda: cerflow.QuerySet({1: "SELECT * WHERE A"}), "the name of a query must be text, not 1 of type int"),
         (lambda: cerflow.QuerySet({"a": 3}), "the query 'a' must be a Query or a text, not 3 of type int"),
         (lambda: QUERY.recognizer(TABLE), "the schema of events must be one of Arrow, such as table.schema, not"),
         (lambda: QUERY.check(TABLE.schema), "the schema must be a cerflow.Schema, such as cerflow.Schema"),

@@ -54,6 +54,7 @@ class QuerySet(Mapping[str, Query]):
             raise ArgumentError("a set of queries needs at least one")
         self._queries: dict[str, Query] = {}
         for name, query in queries.items():
+            expect(name, str, "the name of a query must be text")
             with noted(f"in the query '{name}'"):
                 expect(query, (Query, str), f"the query '{name}' must be a Query or a text")
                 self._queries[name] = parse(query) if isinstance(query, str) else query

@@ -72,6 +72,20 @@ def test_values_that_do_not_fit(wrong):
     assert recognizer.events == 2
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_half_a_surrogate_pair_in_a_column_that_is_only_reported(kind):
+    columns = pa.schema([("type", pa.string()), ("s", kind)])
+    recognizer = cerflow.parse("SELECT * WHERE A AS x ; B AS y").recognizer(columns)
+    with pytest.raises(InputError, match="of 's' does not fit"):
+        recognizer.push({"type": "A", "s": "half \ud83d"})
+    recognizer.push({"type": "A", "s": "whole \U0001f600"})
+    assert recognizer.snapshot()
+    (match,) = recognizer.push({"type": "B"}).to_pylist()
+    assert [e["s"] for e in match["events"]] == ["whole \U0001f600", None]
+
+
 def test_bad_records_by_policy():
     schema = COLUMNS
     query = cerflow.parse("SELECT * WHERE A AS x ; B AS y WITHIN 5 milliseconds")

@@ -115,6 +115,27 @@ def test_sets_event_by_event_need_all_three_parts(predicate, parts):
         predicate("p", **parts)
 
 
+async def later(a):
+    return True
+
+
+def one_by_one(a):
+    yield True
+
+
+async def later_one_by_one(a):
+    yield True
+
+
+@pytest.mark.parametrize("function", [later, one_by_one, later_one_by_one])
+def test_functions_that_answer_later_are_refused(predicate, function):
+    for options in ({}, {"vectorized": True}, {"of_set": True}):
+        with pytest.raises(cerflow.ArgumentError, match="must answer when it is called"):
+            predicate("late", **options)(function)
+    with pytest.raises(cerflow.ArgumentError, match="must answer when it is called"):
+        predicate("late", init=0, step=max, accept=function)
+
+
 def test_names_in_use_come_and_go(predicate):
     predicate(two)
     first = registered("two")

@@ -38,14 +38,14 @@ _MOST = 2**63 // 1000 - 1
 class _Field(NamedTuple):
     """How a column gets a value of the Python type ``kind`` (None: not here), written by a ``code`` of `struct`.
 
-    ``taken`` gives the integer of a time. It returns None for values that a batch must check, which are also those
-    beyond ``most``, and NaN. Of a text the offsets are written: 0, and the length.
+    ``taken`` gives the integer of a time, and a text itself. It returns None for values that a batch must check, which
+    are also those beyond ``most``, and NaN. Of a text the offsets are written: 0, and the length.
     """
 
     name: str
     kind: type | None = None
     code: str = ""
-    taken: Callable[[Any], int | None] | None = None
+    taken: Callable[[Any], int | str | None] | None = None
     most: float | None = None
 
 
@@ -154,9 +154,9 @@ def _field(field: pa.Field, unit: str, most: int | None) -> _Field:
     if pa.types.is_float64(data_type):
         return _Field(name, float, "d", None, math.inf)
     if pa.types.is_string(data_type):
-        return _Field(name, str, "4xi")
+        return _Field(name, str, "4xi", _encodable)
     if pa.types.is_large_string(data_type):
-        return _Field(name, str, "8xq")
+        return _Field(name, str, "8xq", _encodable)
     if pa.types.is_boolean(data_type):
         return _Field(name, bool, "?7x")
     if pa.types.is_timestamp(data_type):
@@ -164,6 +164,16 @@ def _field(field: pa.Field, unit: str, most: int | None) -> _Field:
     if pa.types.is_duration(data_type):
         return _Field(name, datetime.timedelta, "q", _in_own_unit(_length, data_type.unit, data_type.unit == "ns"))
     return _Field(name)
+
+
+def _encodable(text: str) -> str | None:
+    """A text; None if it is not one of Unicode, because half a surrogate pair is in it."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            return None
+    return text
 
 
 def _in_own_unit(microseconds: Callable[[Any], int | None], unit: str, limited: bool) -> Callable[[Any], int | None]:

@@ -261,12 +261,20 @@ def _register(
         raise ArgumentError(f"{name!r} cannot be the name of a predicate: it is not an identifier")
     if name.upper() in RESERVED or name.lower() in BUILT_IN:
         raise ArgumentError(f"'{name}' cannot be the name of a predicate: it is a reserved word")
+    if any(map(_answers_later, (function.step, function.accept) if isinstance(function, Fold) else (function,))):
+        raise ArgumentError(f"predicate '{name}' must answer when it is called, so it cannot be async or have a yield")
     fewest, most = (arity, arity) if arity is not None else _arity(name, described, besides)
     if most < 1:
         raise ArgumentError(f"predicate '{name}' must take an argument")
     made = Predicate(name, kind, function, max(1, fewest), most, **further)
     register_predicate(made)
     return made
+
+
+def _answers_later(function: Callable[..., Any]) -> bool:
+    """Whether a call gives a coroutine or generator, which would count as true."""
+    kinds = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(is_one(function) for is_one in kinds)
 
 
 def _arity(name: str, function: Callable[..., Any], besides: int) -> tuple[int, int]:
