@@ -33,3 +33,15 @@ def test_a_match_is_written_when_its_line_has_come(kind, first, form):
             assert b"4 events, 3 matches" in process.stderr.read()
         finally:
             process.kill()
+
+
+def test_a_wrong_time_is_told_when_the_first_line_has_come():
+    options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [*COMMAND, "--input", "-", "--input-format", "json", "--until", "soon"]
+    with subprocess.Popen(command, bufsize=0, **options) as process:
+        try:
+            process.stdin.write(b'{"type": "A", "t": 0, "v": 0}\n')
+            assert process.wait(60) == 1
+            assert b"'soon' is not a time of the column 't'" in process.stderr.read()
+        finally:
+            process.kill()

@@ -21,7 +21,7 @@ from cerflow.cli.commands.request import Request
 from cerflow.cli.output.reporting import PhaseTimer, Progress, RunSummary, bytes_read, compile_kernels, warn, width_of
 from cerflow.cli.output.targets import STANDARD_OUTPUT, free_space
 from cerflow.cli.output.writing import Sink
-from cerflow.engine.evaluate.measures import typed_time
+from cerflow.engine.evaluate.measures import clock_time, typed_time
 from cerflow.engine.events.records import IN_ORDER
 from cerflow.engine.events.time_order import extent
 from cerflow.engine.matches.counting import LESS, Bound, readable_number
@@ -167,6 +167,9 @@ class _InTurn:
         self._tables = tables
         self._numbers: Ints = np.array([], np.int64)
         self._until = typed_time(request.until, schema, columns.time)
+        if self._until is not None:
+            # A mistake is told now, not when all events have come.
+            clock_time(self._until, columns.schema(schema, None))
         self.recognizer = partial(
             request.query.recognizer,
             schema,
