@@ -61,11 +61,12 @@ def join_events(address, batch, count, carried, ends, choice, most):
     for step in range(steps - 1):
         opening |= s.join_guards[step] | s.join_kills[step]
     # Where many rows matter, passes rule out most in less time; the first ones tell that.
+    tied = control[layout.WITHIN] != 0 or s.keyed.shape[0] > 0 or s.join_keys.shape[0] > 0
     for some in (min(count, _FIRST), count):
         reason = mark_all(s, some, address)
         if reason != layout.SCANNED:
             return reason, zero, zero, zero, zero
-        if steps > 2 and control[layout.WITHIN] == 0 and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
+        if steps > 2 and not tied and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
             return reason, zero, np.int64(NOT_FOUND), zero, zero
     for k in range(8):
         v.store_word(guards + count, k, zero)
@@ -140,7 +141,8 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     for k in range(last):
         clears &= s.join_kills[k]
         middle |= s.join_guards[k] if k > 0 else np.int64(0)
-    found = related = relevant = opened = looked = lasts = allowed = np.int64(0)
+    found = related = relevant = opened = looked = allowed = np.int64(0)
+    more = np.float64(0)
     for k in range(s.entered.shape[0]):
         s.entered[k] = 0
     width, shift, times = s.flows.shape[1], shift_of_slots(s), leads.window_words(s)
@@ -155,8 +157,6 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     latest = choice == LATEST and s.links.shape[0] == 0
     earliest = choice == EARLIEST and s.links.shape[0] == 0 and kills == 0
     for begin in range(0, count, layout.STRETCH):
-        if step > 0 and relevant >= _SOME and _looks(step, found, looked, lasts) > allowed:
-            return np.int64(NOT_FOUND), looked
         some = list_rows(s, begin, min(begin + layout.STRETCH, count), guards, width, False, False, address)
         relevant += some
         allowed = most * relevant + _SOME
@@ -202,10 +202,9 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     opened += 1
                 continue
             entry = latest_there
-            lasts += own & ending != 0
             if own & ending != 0 and entry >= 0 and row >= first:
                 bound = leads.bound_of(s, row, measure, times)
-                before = np.int64(-1)
+                before, looked_before = np.int64(-1), looked
                 while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
                     looked += 1
                     if looked > allowed:
@@ -230,6 +229,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     found += 1
                     if latest and _has_key_of(s, row, other, address):
                         break
+                more += _combinations(looked - looked_before, step)
                 if step == 0 and entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
                     # Later events have no greater window either.
                     if before < 0:
@@ -255,8 +255,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                 enter_slot(s, slot)
         if step > 0:
             found = related = _related(s, related, found, step, choice, address)
-            # Keys differ in how many events they have.
-            if 2 * _looks(step, found, looked, lasts) > allowed:
+            if looked + more * found / max(looked, 1) > allowed:
                 return np.int64(NOT_FOUND), looked
     return found if earliest else _related(s, related, found, step, choice, address), looked
 
@@ -298,16 +297,12 @@ def _extend(s, begin, end, step, stop, allowed, address):
 
 
 @inlined
-def _looks(steps, found, looked, lasts):
-    """About how many entries will be looked at for ``steps`` before ``found`` pairs of events, ``lasts`` of them last.
-
-    So far ``looked`` ones were.
-    """
-    more, total = np.float64(found), np.float64(looked)
-    for step in range(steps):
-        # Combinations of those that a last event looks at.
-        more *= looked / ((step + 2) * max(lasts, 1))
-        total += more
+def _combinations(events, steps):
+    """How many combinations of two up to ``steps`` and one more of some ``events`` there are."""
+    some, total = np.float64(events), np.float64(0)
+    for k in range(steps):
+        some *= max(events - 1 - k, 0) / np.float64(k + 2)
+        total += some
     return total
 
 
