@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cerflow.engine.kernels.base.parts import kernel, part
+from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
@@ -78,8 +78,7 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
                 if opens & (opens - 1) != 0:
                     return np.int64(0), np.int64(NOT_FOUND)
                 measure = leads.window_measure(s, k, times)
-                while leads.window_bound(s, shown - 1, times) >= measure:
-                    shown -= 1
+                shown = _first_shown(s, k, measure, shown, times)
                 next_end = np.int64(s.groups[g, layout.G_ROW])
                 if next_end < 0 or next_end >= shown:
                     found[many, 0], found[many, 1], found[many, 2] = k, shown, g
@@ -90,3 +89,18 @@ def _pass(s, guards, count, key, opening, ending, begin, behind, found):
             if own & ending != 0:
                 s.groups[g, layout.G_ROW] = k
     return single, many
+
+
+@inlined
+def _first_shown(s, row, measure, shown, times):
+    """The first row behind ``row`` whose bound reaches a ``measure``, at most ``shown``; in steps that grow."""
+    low, step = shown - 1, np.int64(1)
+    while low > row and leads.window_bound(s, low, times) >= measure:
+        shown, low, step = low, max(low - step, row), 2 * step
+    while shown - low > 1:
+        middle = (low + shown) >> 1
+        if leads.window_bound(s, middle, times) >= measure:
+            shown = middle
+        else:
+            low = middle
+    return shown
