@@ -79,8 +79,9 @@ from cerflow.base.array_types import Bytes, IntRows, Ints, SmallRows, Smalls
     OPENINGS,  # rows that matches wait in
     WITHIN,  # how many events of a key a match that is joined may span (0: `reach` bounds it)
     WALKED,  # how far back `partners` has the rows of keys before the chosen ones; -1: it has those of pairs
-) = range(47)
-CONTROLS = 47
+    SORTED,  # whether rows are numbered in the order of their keys
+) = range(48)
+CONTROLS = 48
 #: In MARKS.
 NOT_MARKED, MARKED, DECIDED = range(3)
 
@@ -290,6 +291,11 @@ class ScanArrays(NamedTuple):
     looked_up: Ints  # by event in `opened`, if there are `join_keys`: the hash that it looks up, below it what is there
     join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
     ordinals: Ints  # by row, for WITHIN: the number of its key, below it how many events of it are before; -1: no key
+    key_of: Ints  # by row: the number of its key, and in the lowest byte its guards
+    order: Smalls  # the rows in the order of their keys
+    sorting: IntRows  # (columns, 2): those that conditions read of rows in this order, and which columns they are
+    sorted: IntRows  # (columns, rows): their words
+    sorted_guards: Bytes  # CARRIED bytes, and then the guards of these rows
     wide: IntRows  # (values at once, STRETCH): the stack of programs on many rows
     computing: IntRows  # (columns, 3): those that are computed, each with its first and last instruction
     computed: IntRows  # (columns, rows): their words

@@ -87,11 +87,11 @@ class Narrowing:
 
 
 def find_consecutive(
-    room: ScanRoom, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, *, begun: bool
+    room: ScanRoom, contiguity: Contiguity, exported: ExportedBatch, batch: pa.RecordBatch, *, begun: bool, ending: bool
 ) -> bool:
     """Look for the matches whose events are all in a batch; False if there are too many different texts.
 
-    Matches may have ``begun`` before it.
+    Matches may have ``begun`` before it; no event follows if it is ``ending``.
     """
     arrays, control, count = room.arrays, room.control, batch.num_rows
     if room.unfound:
@@ -106,13 +106,16 @@ def find_consecutive(
     if keyed:
         room.hold(before=np.full(count, -1, np.int32))
         room.room_for_rows(count, "guards", "slot_of")
+    if contiguity.sorting:
+        guards = count + 2 * layout.CARRIED
+        room.use(key_of=(count,), order=(count,), sorted=(len(contiguity.sorting), count), sorted_guards=(guards,))
     room.use(computed=(len(arrays.computing), count if len(arrays.computing) else 0))
     control[layout.FOUND] = 0
 
     def find() -> Any:
         if keyed and len(room.arrays.key_steps) != len(room.arrays.groups):
             room.use(key_steps=(len(room.arrays.groups),))
-        return find_rows(room.shared.address, exported.address, count, contiguity.key, begun)
+        return find_rows(room.shared.address, exported.address, count, contiguity.key, begun, ending)
 
     return room.with_keys(find, contiguity.key, contiguity.texts if keyed else frozenset(), batch)
 

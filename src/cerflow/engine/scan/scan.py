@@ -35,7 +35,7 @@ _CHANGED = (
     *("control", "columns", "texts", "stack", "chosen", "at", "measures", "candidates", "groups", "members", "slots"),
     *("guards", "runs", "led", "ends", "hits", "flows", "entered", "slot_of", "before", "numbers", "allowed", "rows"),
     *("wide", "kept", "computed", "key_steps", "edges", "limits", "values", "partners", "opened", "looked_up"),
-    *("partials", "ordinals"),
+    *("partials", "ordinals", "key_of", "order", "sorted", "sorted_guards"),
 )
 
 
@@ -200,7 +200,7 @@ class BatchScan:
         alone = contiguity is not None and count >= 2 * contiguity.length and (narrowed if contiguity.keyed else large)
         if contiguity is not None and alone:
             begun = occupied & ~sum(1 << state for state in self.tables.transducer.initial) != 0
-            alone = find_consecutive(self.room, contiguity, exported, batch, begun=begun)
+            alone = find_consecutive(self.room, contiguity, exported, batch, begun=begun, ending=self.ending)
         self._ask_all(layout.NOT_MARKED if alone else self._marks)
         chosen = contiguity is not None and contiguity.keyed and alone
         through = self._through if narrowed else None

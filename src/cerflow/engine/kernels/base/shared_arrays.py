@@ -38,7 +38,7 @@ def _places(name: str, begin: int) -> dict[str, int]:
 #: Where the words of each array of a group are.
 _PLACES = {name: _places(name, begin) for name, begin in zip(FIELDS, _BEGINS)}
 #: Room for the arrays of one more group, which only some kernels read.
-_MORE = 72
+_MORE = 80
 #: No limit on the work of a call.
 WITHOUT_END = 2**58
 #: A call stops amid an event only when the event has cost this many times the budget of a call.

@@ -12,7 +12,7 @@ from cerflow.engine.kernels.base.parts import inlined, part
 from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan import vectors
-from cerflow.engine.kernels.scan.marks import fill, mark
+from cerflow.engine.kernels.scan.marks import fill_guards, mark
 from cerflow.engine.kernels.scan.programs import truth_at
 from cerflow.engine.kernels.scan.texts import equal_texts
 from cerflow.engine.kernels.step.bytecode import words_compare
@@ -95,10 +95,16 @@ def _fulfil(one, two, entries, wanted):
 def _in_a_row(s, distance, count):
     """The event ``distance`` events before the first `chosen` row, if these follow each other in the rows; or -1."""
     # Pairs may repeat a row.
-    direct = s.control[layout.WALKED] >= 0 and (distance == 0 or s.before.shape[0] == 0)
+    direct = s.control[layout.WALKED] >= 0 and (distance == 0 or _lies_before(s))
     if count > 0 and direct and s.chosen[count - 1] - s.chosen[0] == count - 1:
         return max(s.chosen[0] - distance, np.int64(-1))
     return np.int64(-1)
+
+
+@inlined
+def _lies_before(s):
+    """Whether the event before another one is in the row before."""
+    return s.before.shape[0] == 0 or s.control[layout.SORTED] == 1
 
 
 @inlined
@@ -107,7 +113,7 @@ def _rows_before(s, distance, count):
     walks = s.control[layout.WALKED] >= 0
     if distance == 0:
         return v.start_of(s.chosen)
-    if s.before.shape[0] == 0 and walks:
+    if walks and _lies_before(s):
         for k in range(count):
             s.rows[k] = max(s.chosen[k] - distance, 0)
         return v.start_of(s.rows)
@@ -180,7 +186,7 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
     See `mark` for the guards ``wanted``; ``programs`` says whether those tests are asked, too, that are programs. ``s``
     are the arrays of the scan at ``address``.
     """
-    fill(guards, count, 255)
+    fill_guards(guards, count, 255)
     # What takes long is asked of the rows that all else leaves.
     for late in range(2):
         reason = mark_by(s, begin, count, guards, wanted, late == 1, programs)
@@ -191,9 +197,9 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
 
 @part
 def mark_by(s, begin, count, guards, wanted, late, programs):
-    """Close the ``guards`` that tests rule out; ``late`` are texts that are looked for, and programs. See `mark_block`.
+    """Close the ``guards`` that tests rule out; ``late`` are texts that are looked for, and programs.
 
-    ``s`` are the arrays of the scan; for ``begin``, ``count``, ``wanted`` and what it returns see `mark`, too.
+    See `mark_block` for ``programs`` and ``s``, and `mark` for ``begin``, ``count``, ``wanted`` and what it returns.
     """
     reason = mark(s, begin, count, guards, wanted, late)
     if reason != layout.SCANNED:

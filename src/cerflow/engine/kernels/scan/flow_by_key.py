@@ -8,10 +8,11 @@ from cerflow.engine.kernels.base.parts import inlined, kernel, part
 from cerflow.engine.kernels.scan import leads
 from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.flow import begin_flow
+from cerflow.engine.kernels.scan.key_rows import number_keys
 from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
 from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.marks import list_marked
-from cerflow.engine.kernels.scan.neighbours import number_keys, relate
+from cerflow.engine.kernels.scan.neighbours import relate
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import (
     load_byte,

@@ -40,7 +40,7 @@ def mark(s, begin, count, out, wanted, searched):
         if guards == 0 or searched != (kind >= layout.TEXT32 and not single):
             continue
         if wanted != 0 and not _may_open(texts, t, begin, count, wanted):
-            fill(out, count, 0)
+            fill_guards(out, count, 0)
             s.control[layout.LEAD] = t
             return layout.SCANNED
         data, at, room = texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin, texts[t, layout.T_ROOM]
@@ -63,7 +63,7 @@ def mark(s, begin, count, out, wanted, searched):
             s.control[layout.TEXT] = t
             return reason
         if wanted != 0 and not _any_open(out, count, wanted):
-            fill(out, count, 0)
+            fill_guards(out, count, 0)
             s.control[layout.LEAD] = t
             return layout.SCANNED
     return layout.SCANNED
@@ -86,7 +86,7 @@ def list_marked(s, begin, end, guards):
 
 
 @part
-def fill(out, count, guards):
+def fill_guards(out, count, guards):
     """Write the same ``guards`` for ``count`` rows."""
     for k in range(count):
         v.store_byte(out, k, guards)

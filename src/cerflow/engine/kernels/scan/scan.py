@@ -11,7 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, e
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, mark_by, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
-from cerflow.engine.kernels.scan.marks import fill
+from cerflow.engine.kernels.scan.marks import fill_guards
 from cerflow.engine.kernels.scan.texts import entry_of, fetch_letters, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
@@ -152,7 +152,7 @@ def collected(s, reason, row, end):
     stop = min(end, row + layout.COLLECTED)
     for begin in range(row, stop, layout.STRETCH):
         size = min(stop - begin, layout.STRETCH)
-        fill(guards, size, 255)
+        fill_guards(guards, size, 255)
         if mark_by(s, begin, size, guards, np.int64(0), False, False) != layout.SCANNED:
             break
         for k in range(size):

@@ -28,7 +28,10 @@ def eight_bytes(data, left):
 
 @inlined
 def head_of(letters, size, start, length):
-    """The first eight bytes of a text, with zeros behind a shorter one; ``letters`` has ``size`` bytes."""
+    """The first eight bytes of the text of a ``length`` from ``start`` on, with zeros behind a shorter one.
+
+    ``letters`` has ``size`` bytes.
+    """
     if length < 8 and start + 8 <= size:
         return v.load_word(letters + start, 0) & ((np.int64(1) << 8 * length) - 1)
     return eight_bytes(letters + start, length)
@@ -142,7 +145,7 @@ def equal_texts(texts, t, row, u, other):
 
 @inlined
 def same_rest(one, other, length):
-    """Whether two texts of a ``length`` have the same bytes behind the first eight."""
+    """Whether the texts of a ``length`` at ``one`` and at the ``other`` address are the same behind eight bytes."""
     at = np.int64(8)
     while at < length and _same_bytes(one, other, min(at, length - 8)):
         at += 8
@@ -157,7 +160,7 @@ def same_bytes(one, other, length):
 
 @inlined
 def bounds_of(offsets, wide, k):
-    """Where a text begins, and its length."""
+    """Where text ``k`` begins, and its length; ``offsets`` is the address of bounds, of 64 bits if ``wide``."""
     start = v.load_word(offsets, k) if wide else v.load_int(offsets, k)
     return start, (v.load_word(offsets, k + 1) if wide else v.load_int(offsets, k + 1)) - start
 

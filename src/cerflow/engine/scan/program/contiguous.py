@@ -14,6 +14,7 @@ import numpy as np
 
 from cerflow.base.array_types import IntRows
 from cerflow.engine import layout as engine_layout
+from cerflow.engine.opcodes import COLUMN
 from cerflow.engine.scan import layout
 from cerflow.engine.scan.program.emitting import ScannedColumns
 from cerflow.engine.scan.program.guards import ALL, Guards, joined_bits
@@ -24,21 +25,26 @@ from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import CountWindow, Window
 from cerflow.logic.conditions.guards import TypeTest
 
+#: Rows are sorted by key where so many values of events before are read, and so many more for each column.
+_SORTED, _SORTED_COLUMN = 4, 2
+
 
 @dataclass(frozen=True)
 class Contiguity:
     """How matches without gaps lie in a stream, if columns alone decide which rows are matches.
 
-    They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before, and ``computed``
-    of `ScanArrays.computing`. ``key`` is the number of the column of text that is the key, or `NO_KEYS` or
-    `HASHED_KEYS`. ``guards`` has for each step of a match the `guards` of which one must hold for its event, and
-    ``labels`` by these guards the numbers of the label sets: (steps, 256), or (steps, 1) if they do not depend on
-    guards. ``texts`` are the columns of text whose entries stand for keys while rows are read.
+    They have ``length`` events. ``links`` are rows of `ScanArrays.links`: conditions on events before, ``computed`` of
+    `ScanArrays.computing`, and ``sorting`` of the array of this name, if rows are sorted by key. ``key`` is the number
+    of the column of text that is the key, or `NO_KEYS` or `HASHED_KEYS`. ``guards`` has for each step of a match the
+    `guards` of which one must hold for its event, and ``labels`` by these guards the numbers of the label sets: (steps,
+    256), or (steps, 1) if they do not depend on guards. ``texts`` are the columns of text whose entries stand for keys
+    while rows are read.
     """
 
     length: int
     links: Sequence[Sequence[int]]
     computed: Sequence[Sequence[int]]
+    sorting: Sequence[Sequence[int]]
     key: int
     guards: Sequence[int]
     labels: IntRows
@@ -106,7 +112,28 @@ def contiguity(
         if bound[layout.O_FORM] != layout.AS_BOUND:
             return "a window over times that are floats"
         links = sorted([*links, *made.within(bound, length - 1)], key=lambda link: link[0] != engine_layout.PROGRAM)
-    return Contiguity(length, links, made.computed, key, *whole, texts_of(keys))
+    sorting = [] if key == layout.NO_KEYS else _sorting(links, to)
+    return Contiguity(length, links, made.computed, sorting, key, *whole, texts_of(keys))
+
+
+def _sorting(links: Sequence[Sequence[int]], to: ScannedColumns) -> list[list[int]]:
+    """The columns that ``links`` read, which are made to read others that are sorted, and those; none if few are read.
+
+    To sort a column takes about as long as to read two of its values of events before.
+    """
+    if any(link[0] != engine_layout.PROGRAM for link in links):
+        return []
+    spans = {tuple(link[1:3]) for link in links}
+    reads = [to.code[k] for span in spans for k in range(*span) if to.code[k][0] == COLUMN]
+    far = sum(argument >> layout.COLUMN_BITS > 0 for _, argument in reads)
+    mask = (1 << layout.COLUMN_BITS) - 1
+    columns = sorted({argument & mask for _, argument in reads})
+    if far < _SORTED + _SORTED_COLUMN * len(columns):
+        return []
+    own = {column: to.computed() for column in columns}
+    for instruction in reads:
+        instruction[1] += own[instruction[1] & mask] - (instruction[1] & mask)
+    return [[number, column] for column, number in own.items()]
 
 
 def undecided(tables: TransducerTables, choice: int = engine_layout.EVERYTHING) -> str | None:
