@@ -254,6 +254,14 @@ def test_in_queries(text: str, reason: str) -> None:
     assert error_of(text, parse_query).reason == reason
 
 
+@pytest.mark.parametrize(
+    "column", ["x.v < 3 AS a", "x.v IS NULL AS a", "count(x) > 3", "x, x.v + 1 = 2", "NOT x.v = 3 AS a"]
+)
+def test_a_condition_in_select_stands_in_parentheses(column: str) -> None:
+    error = error_of(f"SELECT {column} WHERE A AS x", parse_query)
+    assert error.hint == "in SELECT a condition is written in parentheses: SELECT (x.v > y.v) AS higher"
+
+
 FOREIGN = {
     # What people write who know other languages, and a part of what they are told.
     "A -> B": "A ; B",

@@ -10,8 +10,11 @@ from cerflow.automata import (
     HEAD,
     MARKED,
     AutomatonError,
+    ComplexEventTransition,
+    ConditionError,
     EpsilonFreeError,
     EpsilonTransitionError,
+    LabelSetError,
     MatchTransition,
     MissingRegisterError,
     MissingStateError,
@@ -19,6 +22,7 @@ from cerflow.automata import (
     RegisterSelectionError,
     SymbolicRegisterTransducer,
     SymbolicTransition,
+    UnaryComplexEventTransition,
     accepting_runs,
     as_register_match_automaton,
     as_transducer,
@@ -62,6 +66,38 @@ def test_faults(parts, fault, message):
     assert isinstance(caught.value, AutomatonError)
     assert isinstance(caught.value, CerflowError)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("r[v > 1]", r"as in r\.price, not of a bracket: r\[v > 1\]"),
+        ("v > 0 AND v > prev(v)", "prev is not about the event read"),
+        ("MATCH_NUMBER() > 1", "match_number is not about the event read"),
+        ("SOME r: r.v > 1", "SOME has nothing to choose"),
+        ("count(r) > 1", "count aggregates several events"),
+        ("increasing(r.v)", "increasing aggregates several events"),
+    ],
+)
+def test_conditions_are_about_the_event_read_and_registers(text, message):
+    with pytest.raises(ConditionError, match=message):
+        SymbolicTransition(source=0, target=1, condition=text)
+    with pytest.raises(ConditionError, match=message):
+        MatchTransition(source=0, target=1, formula=text, parameters=("r",), selection=("s",))
+
+
+def test_names_and_marks_of_transitions():
+    """A text is no set of names: its letters would be labels."""
+    with pytest.raises(LabelSetError, match="the labels of a transition are a frozenset of names, not 'xy'"):
+        SymbolicTransition(source=0, target=1, condition="TRUE", output="xy")
+    with pytest.raises(LabelSetError, match=r"the registers of a transition are a frozenset of names, not \{'r'\}"):
+        SymbolicTransition(source=0, target=1, condition="TRUE", writes={"r"})
+    with pytest.raises(LabelSetError, match=r"frozenset of names, not frozenset\(\{3\}\)"):
+        MatchTransition(source=0, target=1, formula="TRUE", output=frozenset({3}))
+    with pytest.raises(LabelSetError, match="the labels of a transition are a frozenset"):
+        UnaryComplexEventTransition(source=0, target=1, labels="H")
+    with pytest.raises(LabelSetError, match=r"marks is True .* not '◦'"):
+        ComplexEventTransition(source=0, target=1, marks="◦")
 
 
 @pytest.mark.parametrize(

@@ -305,6 +305,9 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
         return "a list of values is written in parentheses: IN (1, 2)"
     if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:
         return f"{word}{' BY' if word == 'PARTITION' else ''} comes before WITHIN"
+    column = {"WHERE", "AS"}.issubset(accepted) or ("a strategy" in names and word == "NOT")
+    if column and (_COMPARED.fullmatch(word) or word in ("AND", "OR")):
+        return "in SELECT a condition is written in parentheses: SELECT (x.v > y.v) AS higher"
     if "WHERE" in accepted and word not in RESERVED:
         return (
             None if nearest(word, ("FROM", "WHERE")) else "the formula comes after WHERE: SELECT * FROM s WHERE A ; B"

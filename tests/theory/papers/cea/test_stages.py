@@ -68,7 +68,7 @@ def test_formulas_in_all_forms_and_what_is_shown():
 def test_errors_say_where():
     with pytest.raises(cerflow.QuerySyntaxError, match="line 1, column 9"):
         stages("A AS x ;;")
-    with pytest.raises(cerflow.QueryError, match="the first-order reading does not support StrictSequence"):
+    with pytest.raises(cerflow.QueryError, match="the first-order reading does not support ':'"):
         stages("A : B")
     with pytest.raises(cerflow.ArgumentError, match="a formula is a text"):
         stages(5)

@@ -55,6 +55,14 @@ class TransitionLike:
     def __post_init__(self) -> None:
         if self.condition is not None:
             object.__setattr__(self, "condition", as_condition(self.condition))
+        self._check_names("output", "labels")
+        self._check_names("writes", "registers")
+
+    def _check_names(self, part: str, what: str) -> None:
+        """Raise `LabelSetError` if a part is not a frozenset of names: letters of a text would pass for names."""
+        names = getattr(self, part)
+        if not isinstance(names, frozenset) or not all(isinstance(name, str) for name in names):
+            raise faults.LabelSetError(f"the {what} of a transition are a frozenset of names, not {names!r}")
 
     @classmethod
     def of(cls, source: State, target: State, condition: Any, output: Any = SKIPPED, writes: Any = SKIPPED) -> Self:

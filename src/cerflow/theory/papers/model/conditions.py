@@ -17,6 +17,8 @@ from cerflow.base.events import Event, Stream
 from cerflow.language import condition as c
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.parser import parse_condition
+from cerflow.language.predicates.registry import is_about_set
+from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions.connectives import TRUE
 from cerflow.logic.conditions.evaluate import value_on
@@ -27,13 +29,33 @@ from cerflow.theory.papers.model.faults import ConditionError
 def as_condition(given: str | c.Condition) -> c.Condition:
     """The condition in a text, as in ``x[…]``, where registers stand in front of a dot; a tree as it is.
 
-    Raises `QuerySyntaxError` for text that is not a condition, and `ConditionError` for what is neither.
+    Raises `QuerySyntaxError` for text that is not a condition, and `ConditionError` for what is neither and for a
+    condition that is not about the event read and one event for each register.
     """
     if isinstance(given, str):
-        return parse_condition(given, bare_attributes=True)
+        given = parse_condition(given, bare_attributes=True)
     if not isinstance(given, c.Condition):
         raise ConditionError(f"a condition is text or a tree, not {type(given).__name__}")
+    reason = _fault(given)
+    if reason is not None:
+        raise ConditionError(reason)
     return given
+
+
+@lru_cache(maxsize=4_096)  # constructions make many transitions of the same conditions
+def _fault(condition: c.Condition) -> str | None:
+    """Why a transition cannot have the condition; None if it can."""
+    for current in walk(condition):
+        match current:
+            case c.Bracket(label):
+                return f"registers stand in front of a dot, as in {label}.price, not of a bracket: {show(current)}"
+            case c.Some():
+                return f"an event is read and registers hold one each, so SOME has nothing to choose: {show(current)}"
+            case c.Function("prev" | c.MATCH_NUMBER as name):
+                return f"{name} is not about the event read or a register: {show(current)}"
+            case c.Aggregate() | c.SetTest() | c.PredicateCall() if is_about_set(current):
+                return f"{current.name} aggregates several events, but a register holds one event: {show(current)}"
+    return None
 
 
 def in_units_of(events: Sequence[Event], condition: c.Condition) -> c.Condition:

@@ -30,11 +30,11 @@ class RegisterSelectionError(AutomatonError):
 
 
 class ConditionError(AutomatonError):
-    """The condition of a transition must be text or a tree."""
+    """The condition of a transition must be text or a tree, about the event read and events in registers."""
 
 
 class LabelSetError(AutomatonError):
-    """The labels of a transition must be a frozenset of names."""
+    """The labels and the registers written of a transition must be frozensets of names, the mark of a CEA a bool."""
 
 
 class TransitionKindError(AutomatonError):

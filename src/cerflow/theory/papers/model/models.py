@@ -46,9 +46,9 @@ class _MemorylessTransition(TransitionLike):
     writes: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        TransitionLike.__post_init__(self)
         if self.condition is None:
             raise faults.EpsilonTransitionError("every transition needs a condition here; TRUE always holds")
+        TransitionLike.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,10 @@ class ComplexEventTransition(_MemorylessTransition):
     marks: bool = False
 
     def __post_init__(self) -> None:
-        _MemorylessTransition.__post_init__(self)
+        if not isinstance(self.marks, bool):
+            raise faults.LabelSetError(f"marks is True (•) or False (◦), not {self.marks!r}")
         object.__setattr__(self, "output", MARKED if self.marks else SKIPPED)
+        _MemorylessTransition.__post_init__(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +71,8 @@ class UnaryComplexEventTransition(_MemorylessTransition):
     labels: frozenset[str] = SKIPPED
 
     def __post_init__(self) -> None:
-        _MemorylessTransition.__post_init__(self)
-        if not isinstance(self.labels, frozenset) or not all(isinstance(label, str) for label in self.labels):
-            raise faults.LabelSetError(f"the labels of a transition are a frozenset of names, not {self.labels!r}")
         object.__setattr__(self, "output", self.labels)
+        _MemorylessTransition.__post_init__(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,6 +142,7 @@ class MatchTransition(TransitionLike):
             condition = rename_registers(formula, dict(zip(self.parameters, self.selection)))
         object.__setattr__(self, "formula", formula)
         object.__setattr__(self, "condition", condition)
+        TransitionLike.__post_init__(self)
 
     @property
     def reads(self) -> tuple[str, ...]:
