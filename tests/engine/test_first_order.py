@@ -68,6 +68,15 @@ def test_each_set_of_positions_once(runner):
     assert match["events"] == [{"position": 1, "labels": [], "type": "A", "v": 1}]
 
 
+@pytest.mark.parametrize("runner", ["engine", "semantics"])
+def test_a_filter_on_a_variable_that_is_bound_twice_never_matches(runner):
+    """That is no error: formulas are rewritten to safe ones, which leave such branches out."""
+    twice = "(A AS x FILTER x.v = z.v) ; (B AS z ; B AS z)"
+    assert first_order(f"* WHERE {twice}").match(ROWS, runner=runner).to_pylist() == []
+    found = first_order(f"* WHERE ({twice}) OR A AS y").match(ROWS, runner=runner)
+    assert supports(found.to_pylist()) == {(1, frozenset((1,)))}
+
+
 def test_flat_columns_have_no_label():
     found = first_order("* WHERE B AS x ; C AS y FILTER x.v = 3").match(ROWS).to_arrow(flat=True)
     assert found.column_names[:-6] == ["EVENT_position", "EVENT_type", "EVENT_v"]

@@ -107,8 +107,9 @@ class _Session:
         self.events = events
         self._query = query
         self._key = key
-        self._denotation = Denotation(query.formula, events, clock)
         self._sets = first_order
+        # A first-order filter may read a variable that is bound twice, which never matches but is no error.
+        self._denotation = None if first_order else Denotation(query.formula, events, clock)
         self._begin = 0
         self._places: dict[int | float, int] = {event.position: j for j, event in enumerate(events)}
         self._known: dict[Moment, set[ComplexEvent]] | None = None
@@ -138,6 +139,7 @@ class _Session:
     def _by_moment(self) -> dict[Moment, set[ComplexEvent]]:
         """The complex events by moments of detection; what an event shows is detected at this event."""
         if self._known is None:
+            assert self._denotation is not None
             self._known = {}
             for j in range(self._begin, len(self.events)):
                 for c, m in self._denotation.known(self._begin, j):
