@@ -90,6 +90,15 @@ def test_fields_have_roles(tmp_path):
     assert [(row["a"], row["b"]) for row in found[0]] == [(0, 1), (2, 3)]
 
 
+def test_names_of_columns_may_have_dots(tmp_path):
+    lines = [{"type": t, "dev.id": n // 2, "a b": n, "d": {"o`s": n}} for n, t in enumerate("ABAB")]
+    events = tmp_path / "events.jsonl"
+    written(events, "\n".join(map(json.dumps, lines)))
+    query = 'SELECT *, x."a b" AS v WHERE (A AS x ; B AS y) FILTER x.d."o`s" < y.d."o`s" PARTITION BY "dev.id"'
+    found, _, _ = both(tmp_path, "-e", query, "--input", events)
+    assert [(row["dev.id"], row["v"]) for row in found] == [(0, 0), (1, 2)]
+
+
 def test_types_that_no_event_has_are_said_by_both_runners(tmp_path):
     path = tmp_path / "readings.csv"
     path.write_text("type,t\nT,1\nh,2\nH,3\n")

@@ -1,7 +1,11 @@
 """``cerflow stream``: from files to files, and what it tells."""
 
+import datetime as dt
 import json
 
+import pyarrow as pa
+import pyarrow.orc
+import pyarrow.parquet
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +23,18 @@ GIVEN += ["--checkpoint", "c"]
 @pytest.fixture(scope="module", autouse=True)
 def session(spark):
     return spark
+
+
+@pytest.fixture
+def as_of_the_command_line(spark):
+    """Settings of the sessions that the command line makes; that of the tests is not one of them."""
+    given = {"spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.session.timeZone": "UTC"}
+    before = {key: spark.conf.get(key) for key in given}
+    for key, value in given.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in before.items():
+        spark.conf.set(key, value)
 
 
 def invoked(*arguments):
@@ -67,6 +83,29 @@ def test_one_bad_time_or_number_makes_no_column_text(tmp_path):
     assert result.exit_code == 0, result.stderr
     # As text, 10 would come before 9.
     assert [(row["first"], row["second"]) for row in map(json.loads, result.stdout.splitlines())] == [(9, 10)]
+
+
+@pytest.mark.parametrize("format", ["json", "parquet", "orc"])
+@pytest.mark.usefixtures("as_of_the_command_line")
+def test_times_with_a_zone_keep_it(tmp_path, format):
+    """In the sessions of the command line TIMESTAMP means times without one."""
+    folder = tmp_path / "input"
+    folder.mkdir()
+    times = [dt.datetime(2025, 1, 1, 0, 0, n, tzinfo=dt.UTC) for n in range(2)]
+    table = pa.table({"type": ["A", "B"], "t": pa.array(times, pa.timestamp("us", "UTC"))})
+    match format:
+        case "json":
+            rows = [{"type": t, "t": f"2025-01-01T00:00:0{n}Z"} for n, t in enumerate("AB")]
+            (folder / "1.json").write_text("\n".join(map(json.dumps, rows)))
+        case "parquet":
+            pyarrow.parquet.write_table(table, folder / "1.parquet")
+        case _:
+            pyarrow.orc.write_table(table, folder / "1.orc")
+    given = ["--input", folder, "--time-column", "t", "--delay", "1 second", "--available-now", "--flush"]
+    result = invoked("-e", "SELECT * WHERE A ; B", *given, "--buckets", 1, "--checkpoint", tmp_path / "c")
+    assert result.exit_code == 0, result.stderr
+    (match,) = map(json.loads, result.stdout.splitlines())
+    assert (match["start_time"], match["end_time"]) == ("2025-01-01T00:00:00.000Z", "2025-01-01T00:00:01.000Z")
 
 
 def test_files_of_csv_may_lack_columns_or_have_them_in_another_order(tmp_path):

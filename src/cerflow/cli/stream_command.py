@@ -28,7 +28,8 @@ class StreamOptions:
     input_format: InputFormat | None = o.option("Format of the input, if its name does not show it.")
     delimiter: str = o.option(o.DELIMITER, default=",", metavar="SIGN")
     columns: str | None = o.option(
-        "Columns of the events, as in 'type string, time timestamp, v int' (files: inferred at the first start).",
+        "Columns of the events, as in 'type string, time timestamp, v int' (files: inferred at the first start). "
+        "Times with a zone, such as 2024-03-15T10:00:00Z, are timestamp_ltz.",
         metavar="DDL",
     )
     type: str = o.option("Column with the type of each event.", "--type-column", default="type")

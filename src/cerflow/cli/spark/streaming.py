@@ -29,7 +29,7 @@ from cerflow.files.raw_rows import delimiter_named
 from cerflow.files.sources import SUFFIXES
 from cerflow.logic.analysis.columns import usage_of
 from cerflow.spark.frames.events import CORRUPT, record_as_json
-from cerflow.spark.frames.schemas import in_backticks
+from cerflow.spark.frames.schemas import columns_as_text, in_backticks
 from cerflow.spark.job import stream
 from cerflow.spark.streaming.checkpoint import Checkpoint, StreamStatus
 from cerflow.spark.streaming.csv_lines import lines_by_name
@@ -159,7 +159,7 @@ def _files(
         if format in ("json", "csv"):
             schema = _as_used(spark.read.format(format).options(**options), query, path, str(given.time), schema)
         # Keep the schema for the next start, which could infer another one.
-        columns = schema.toDDL()
+        columns = columns_as_text(schema)
     if format == "csv" and _by_name(path):
         return _lines_by_name(spark, path, columns, sign), columns
     reader = spark.readStream.format(format).options(**options)
@@ -195,7 +195,7 @@ def _as_used(reader: DataFrameReader, query: Query | Program, path: str, time: s
     usage = usage_of(query.tree)
     numbers: tuple[str, ...] = ("bigint", "double")
     candidates = dict.fromkeys(usage.numbers | usage.ordered, numbers)
-    candidates[time] = (*numbers, "timestamp_ntz", "timestamp")
+    candidates[time] = (*numbers, "timestamp_ntz", "timestamp_ltz")
     fields = list(schema.fields)
     for place, field in enumerate(fields):
         if field.name not in candidates or field.dataType != StringType():

@@ -161,9 +161,12 @@ def arrow_batches(frame: DataFrame) -> Iterator[pa.RecordBatch]:
 
     Batches wait on the disks of the executors until they are fetched.
     """
+    # PySpark finds no columns with dots in their names here.
+    plain = frame.toDF(*(f"c{k}" for k in range(len(frame.columns))))
     # Not persist(): Spark does not adapt the number of partitions of a persisted frame.
-    packed = frame.mapInArrow(_as_rows, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
-    yield from unpacked_batches(row["payload"] for row in packed.toLocalIterator())
+    packed = plain.mapInArrow(_as_rows, "payload binary").localCheckpoint(storageLevel=StorageLevel.DISK_ONLY)
+    for batch in unpacked_batches(row["payload"] for row in packed.toLocalIterator()):
+        yield batch.rename_columns(frame.columns)
 
 
 def _as_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema, to_arrow_type
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
 
 from cerflow.base.errors import InputError
 from cerflow.base.nested import is_nested, parts_of
@@ -63,6 +63,28 @@ def column_of(df: DataFrame, name: str) -> Column:
 def in_backticks(name: str) -> str:
     """The name of a column as Spark reads it, whatever it has."""
     return f"`{name.replace('`', '``')}`"
+
+
+def columns_as_text(schema: StructType) -> str:
+    """The names and types of columns as Spark reads them back, whatever ``TIMESTAMP`` means in the session.
+
+    `StructType.toDDL` calls times with a zone by that name, which may mean those without.
+    """
+    return ", ".join(f"{in_backticks(field.name)} {_type_as_text(field.dataType)}" for field in schema.fields)
+
+
+def _type_as_text(found: DataType) -> str:
+    match found:
+        case TimestampType():
+            return "TIMESTAMP_LTZ"
+        case StructType(fields=fields):
+            parts = (f"{in_backticks(part.name)}: {_type_as_text(part.dataType)}" for part in fields)
+            return f"STRUCT<{', '.join(parts)}>"
+        case ArrayType(elementType=element):
+            return f"ARRAY<{_type_as_text(element)}>"
+        case MapType(keyType=key, valueType=value):
+            return f"MAP<{_type_as_text(key)}, {_type_as_text(value)}>"
+    return found.simpleString()
 
 
 def _in_zone(found: pa.DataType, zone: str | None) -> pa.DataType:
