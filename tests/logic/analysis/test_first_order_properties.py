@@ -63,7 +63,7 @@ def test_static_properties(text, well_formed, safe, unary):
     ("text", "place", "message"),
     [
         ("T+ AS x", "T+ AS x", "AS labels an event type, but 'x' labels a formula"),
-        ("T AS x : H AS y", "T AS x : H AS y", "support StrictSequence"),
+        ("T AS x : H AS y", "T AS x : H AS y", "support ':'"),
         ("T AS x FILTER z.v = 1", "z.v", "unknown variable 'z'"),
         ("(T AS x)+ FILTER x.v = 1", "x.v", "'x' may have no event here"),
         ("(T AS x OR H AS y) FILTER x.v = 1", "x.v", "'x' may have no event here"),
