@@ -31,8 +31,9 @@ _FULL = -2
 _SOME = 1 << 12
 #: Pairs that are compared together, at least.
 _TOGETHER = 1 << 13
-#: Three or more events are not joined if one row in ``_OFTEN`` opens matches, among the ``_FIRST`` rows or among all.
-_OFTEN, _FIRST = 3, 1 << 16
+#: Three or more events are not joined if one row in ``_OFTEN`` opens matches, and but for keys at most one in ``_MANY``
+#: of these ends some, among the ``_FIRST`` rows or among all.
+_OFTEN, _MANY, _FIRST = 3, 8, 1 << 16
 #: The bits of the number of an entry.
 _ENTRY = (1 << 32) - 1
 
@@ -60,13 +61,16 @@ def join_events(address, batch, count, carried, ends, choice, most):
     steps, opening = s.join_guards.shape[0], zero
     for step in range(steps - 1):
         opening |= s.join_guards[step] | s.join_kills[step]
-    # Where many rows matter, passes rule out most in less time; the first ones tell that.
-    tied = control[layout.WITHIN] != 0 or s.keyed.shape[0] > 0 or s.join_keys.shape[0] > 0
+    # Where many rows open matches that few end or no key ties, passes rule out most in less time; the first rows tell.
+    tied = s.keyed.shape[0] > 0 or s.join_keys.shape[0] > 0
     for some in (min(count, _FIRST), count):
         reason = mark_all(s, some, address)
         if reason != layout.SCANNED:
             return reason, zero, zero, zero, zero
-        if steps > 2 and not tied and _OFTEN * v.rows_with(guards, some & ~7, opening) > some:
+        opened = v.rows_with(guards, some & ~7, opening)
+        ended = v.rows_with(guards, some & ~7, np.int64(s.join_guards[steps - 1]))
+        often = _OFTEN * opened > some and (not tied or _MANY * ended < opened)
+        if steps > 2 and control[layout.WITHIN] == 0 and often:
             return reason, zero, np.int64(NOT_FOUND), zero, zero
     for k in range(8):
         v.store_word(guards + count, k, zero)
