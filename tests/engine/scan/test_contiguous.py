@@ -325,3 +325,29 @@ def test_no_event_of_a_single_batch_comes_to_the_automaton(rows_read):
     recognizer = query.recognizer(table.schema)
     pushed = [recognizer.push(table.slice(begin, 250)).to_pylist() for begin in range(0, size, 250)]
     assert bag([match for matches in pushed for match in matches]) == found
+
+
+def test_rows_are_sorted_by_key_where_many_values_before_are_read(monkeypatch):
+    generator = random.Random(6)
+    columns = {
+        "k": [generator.randrange(9) or None for _ in range(2_500)],
+        "v": [generator.randrange(20) for _ in range(2_500)],
+    }
+    types = [generator.choice("AAAAAAAB") for _ in range(2_500)]
+    table = pa.table({"type": types, **columns, "w": [v / 3 for v in columns["v"]], "t": range(2_500)})
+    for text, sorts in (
+        ("(A AS a : A AS b) FILTER b.v > a.v + 5", False),
+        ("(A AS a):{6} FILTER avg(a.w) > 4", True),
+        ("((A AS a):{4} : B AS b) FILTER sum(a.v) > b.v AND stddev(a.w) < 3", True),
+    ):
+        query = cerflow.parse(f"SELECT * WHERE {text} PARTITION BY k")
+        assert bool(contiguity_of(str(query), table.schema, time="t").sorting) is sorts
+        found = query.match(table, time="t").to_pylist()
+        recognizer = query.recognizer(table.schema, time="t")
+        pushed = [m for begin in range(0, 2_500, 700) for m in recognizer.push(table.slice(begin, 700)).to_pylist()]
+        monkeypatch.setattr(limits, "NARROWED_ROWS", 1 << 40)
+        expected = query.match(table, time="t").to_pylist()
+        monkeypatch.setattr(limits, "NARROWED_ROWS", 1)
+        assert found == expected
+        assert bag(pushed) == bag(expected)
+        assert expected

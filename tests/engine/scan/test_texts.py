@@ -219,3 +219,24 @@ def test_small_pushes_read_the_texts_of_their_own_events(kind, monkeypatch):
     assert made
     assert max(made) <= 1500
     assert sum(made) < 2 * len(table)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_columns_are_compared_with_a_text(kind):
+    values = [
+        "",
+        "buy",
+        "bux",
+        "sell_all",
+        "sell_every",
+        "sell_everything",
+        "sell_everythinG",
+        None,
+        "büy",
+        "buy\0",
+        "y",
+    ]
+    column = pa.array(["zz", *values * 3, "b"], kind)
+    for text in [*values[:7], "büy", "buy\0", "z", "sell_everything and more"]:
+        for part in (column, column.slice(3), column.slice(1, 7), column.slice(0, 0), column.slice(len(column) - 1)):
+            assert texts.texts_equal(part, text).tolist() == [value == text for value in part.to_pylist()]
