@@ -112,3 +112,10 @@ def test_the_complement_of_a_comparison_holds_where_that_is_unknown():
     transducer = compiled("(A AS x ; B AS y ; C) OR (((A AS x ; B AS y) FILTER x.v < y.v) ; C)")
     for v in ([1, 2, 0], [2, 1, 0], [None, 1, 0], [1, None, 0]):
         assert assert_determinized(transducer, Stream.from_dicts(list(rows("ABC", v=v))))
+
+
+def test_transitions_share_their_trees():
+    conditions = "(nonincreasing(r.v) AND max(r.v) != 0) OR increasing(r.v) AND min(r.v) > 1"
+    found = determinized_on_outputs(compiled(f"(A AS x : (EVENT AS r):{{3}}) FILTER {conditions}"))
+    trees = [tree for t in found.transitions for tree in t.trees]
+    assert len(trees) > len(set(trees)) == len(set(map(id, trees)))

@@ -162,3 +162,12 @@ def test_a_deep_condition():
     table = pa.table({"type": ["A", "B"], "i": [1, 2]})
     query = cerflow.parse(f"SELECT * WHERE (A AS x ; B AS y) FILTER {tree} = 450")
     assert query.match(table).count() == 1
+
+
+def test_transitions_share_the_programs_of_conditions():
+    text = "nonincreasing(r.i) AND max(r.i) != 0 AND stddev(r.f) != -1) OR increasing(r.i) AND r.i IS NOT NULL"
+    query = cerflow.parse(f"SELECT * WHERE A AS x : (EVENT AS r):{{3}} FILTER ({text}")
+    columns = pa.schema([("type", pa.string()), ("i", pa.int64()), ("f", pa.float64())])
+    atoms = query.recognizer(columns)._machine.tables.arrays.atoms
+    programs = atoms[atoms[:, layout.A_OPERATOR] == layout.PROGRAM].tolist()
+    assert len(set(map(tuple, programs))) * 5 < len(programs)

@@ -31,25 +31,31 @@ def ambiguous(transducer: Transducer) -> bool:
     are about all rows of a collection. Later, atoms count as satisfiable.
     """
     leaving = [gathered((t.labels, t) for t in transitions) for transitions in transducer.leaving()]
-    tests = {t: conjuncts(t.test) for t in transducer.transitions}
     register = transducer.registers.__getitem__
-    exclusive = {t: [c for c in t.atoms if not asks_all_rows(c, register)] for t in transducer.transitions}
+    exclusive = {
+        t: [*conjuncts(t.test), *(c for c in t.atoms if not asks_all_rows(c, register))] for t in transducer.transitions
+    }
 
     @cache
-    def together(a: Transition, b: Transition, differ: int) -> bool:
-        atoms = () if differ else (*exclusive[a], *exclusive[b])
-        return not contradicts([*tests[a], *tests[b], *atoms])
+    def part(a: Transition, b: Transition) -> bool:
+        return not contradicts([*exclusive[a], *exclusive[b]])
 
     def following(place: _Place) -> Iterator[_Place]:
         p, q, differ = place
         for labels, firsts in leaving[p].items():
             for a, b in product(firsts, leaving[q].get(labels, ())):
-                if together(a, b, differ):
+                if _together(a.test, b.test) and (differ or part(a, b)):
                     low, high = sorted((a.target, b.target))
                     apart = differ or a is not b
                     yield _FOUND if apart and {low, high} <= transducer.final else (low, high, apart)
 
     return _found(((p, q, p != q) for p, q in product(transducer.initial, repeat=2) if p <= q), following)
+
+
+@lru_cache(maxsize=4096)  # many transitions have the same test
+def _together(one: Condition, other: Condition) -> bool:
+    """Whether an event may satisfy two tests."""
+    return not contradicts([*conjuncts(one), *conjuncts(other)])
 
 
 def _found(starts: Iterable[_Place], following: Callable[[_Place], Iterable[_Place]]) -> bool:
@@ -72,17 +78,12 @@ def enlarged(automaton: Transducer | Fragment, by: frozenset[str], *, before: bo
     """
     leaving = automaton.leaving()
 
-    # Many transitions have the same test.
-    @cache
-    def together(one: Condition, other: Condition) -> bool:
-        return not contradicts([*conjuncts(one), *conjuncts(other)])
-
     #: The states of a run and of a larger one, whether it is larger already, and whether the run may begin to mark.
     def following(place: _Place) -> Iterator[_Place]:
         p, q, larger, may_begin = place
         for t, u in product((t for t in leaving[p] if may_begin or not t.labels), leaving[q]):
             more = _counts(u, by) - _counts(t, by)
-            if more >= 0 and together(t.test, u.test):
+            if more >= 0 and _together(t.test, u.test):
                 now = larger or more > 0
                 both_end = now and {t.target, u.target} <= automaton.final
                 yield _FOUND if both_end else (t.target, u.target, now, may_begin or bool(u.labels))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 
 from cerflow.automata.model.fragment import Fragment
@@ -22,7 +23,7 @@ from cerflow.base.graphs import gathered
 from cerflow.language.condition import Condition, Expression
 from cerflow.logic.conditions.cases import contradicts, event_cases
 from cerflow.logic.conditions.connectives import conjuncts, two_valued
-from cerflow.logic.conditions.guards import InWindow, Measure, Stored, is_local, with_registers
+from cerflow.logic.conditions.guards import C, InWindow, Measure, Stored, is_local, with_registers
 
 _Labels = frozenset[str]
 #: For each live register its copy.
@@ -93,6 +94,8 @@ class _Determinization:
         self._pending: list[_Set] = []
         self._transitions: list[Transition] = []
         self._cases = 0
+        #: A condition or expression with other numbers of registers; many transitions have the same.
+        self._renamed = cache(_renamed)
 
     def run(self) -> Transducer:
         given = self._given
@@ -122,7 +125,8 @@ class _Determinization:
 
     def _guards(self, t: Transition, copies: _Copies) -> list[Condition]:
         """The guards of a transition of a member, on the copies of its registers."""
-        return [with_registers(condition, self._numbered(copies)) for condition in (*conjuncts(t.test), *t.atoms)]
+        numbers = tuple(self._numbered(copies).items())
+        return [self._renamed(condition, numbers) for condition in (*conjuncts(t.test), *t.atoms)]
 
     def _numbered(self, copies: _Copies) -> dict[int, int]:
         return {r: self._number(r, copy) for r, copy in copies.items()}
@@ -130,12 +134,12 @@ class _Determinization:
     def _contents(self, candidate: _Candidate) -> _Contents:
         """The contents of the live registers after a transition."""
         copies = candidate.copies
-        numbers = self._numbered(copies)
+        numbers = tuple(self._numbered(copies).items())
         found = {r: _Content(copies.get(r)) for r in sorted(self._live[candidate.transition.target])}
         for write in candidate.transition.writes:
             if write.register in found:
-                row = tuple(with_registers(e, numbers) for e in write.row)
-                where = tuple(with_registers(c, numbers) for c in write.where)
+                row = tuple(self._renamed(e, numbers) for e in write.row)
+                where = tuple(self._renamed(c, numbers) for c in write.where)
                 before = _Content(None) if write.fresh else found[write.register]
                 found[write.register] = _Content(before.old, (*before.rows, (row, where)))
         return found
@@ -282,6 +286,10 @@ class _Determinization:
             fresh = content.old is None and not writes
             writes.append(Write(number, row, fresh, where))
         return writes
+
+
+def _renamed(tree: C, numbers: tuple[tuple[int, int], ...]) -> C:
+    return with_registers(tree, dict(numbers))
 
 
 def _placed(places: Mapping[_Content, int]) -> dict[_Content, int]:

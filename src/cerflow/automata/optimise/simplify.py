@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, explored, waiting_states
 from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
@@ -156,8 +157,10 @@ def _share_registers(transducer: Transducer) -> Transducer:
 def _renumbered(transducer: Transducer, numbers: dict[int, int]) -> Transducer:
     """The transducer with other numbers for some registers; the list of registers is unchanged."""
     changed: list[Transition] = []
+    # Many transitions have the same trees.
+    renumbered = cache(lambda tree: with_registers(tree, numbers))
     for t in transducer.transitions:
-        moved = t.with_trees(lambda tree: with_registers(tree, numbers))
+        moved = t.with_trees(renumbered)
         writes = (replace(w, register=numbers.get(w.register, w.register)) for w in moved.writes)
         changed.append(replace(moved, writes=tuple(dict.fromkeys(writes))) if moved.writes else moved)
     return replace(transducer, transitions=tuple(changed))

@@ -87,7 +87,7 @@ def bind(transducer: Transducer, attributes: Sequence[str]) -> Transducer:
 
     Raises `QueryError` if a predicate is no longer registered.
     """
-    trees = (tree for t in transducer.transitions for tree in (t.test, *t.trees))
+    trees = {tree for t in transducer.transitions for tree in (t.test, *t.trees)}
     if not any(isinstance(current, PredicateCall | SetCall) for tree in trees for current in walk(tree)):
         return transducer
     return _Binding(transducer, tuple(attributes)).bound()

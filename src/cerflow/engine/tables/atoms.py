@@ -29,6 +29,7 @@ class AtomCompiler(Instructions):
         self.rows: list[list[int]] = []
         self.ranges: list[list[int]] = []
         self._computed: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._programs: dict[tuple[object, ...], list[int]] = {}
         self.ordered = any(
             r.keeps in (Accumulation.MIN, Accumulation.MAX) and any(kind.coded for kind in kinds[k])
             for k, r in enumerate(transducer.registers)
@@ -89,10 +90,22 @@ class AtomCompiler(Instructions):
         return [OPERATORS[operator], order, column, places[right.register] + right.field, 0, 0]
 
     def _program(self, atom: c.Condition, places: Places) -> list[int]:
-        start = len(self.code)
-        first, sets = self._ranges([atom], places)
-        Emitter(self, places, sets).write(atom)
-        return [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+        """The row of a condition; those that read the same slots share its program."""
+        key = (atom, *((register, places[register]) for register in sorted(registers_read([atom]))))
+        if key not in self._programs:
+            start = len(self.code)
+            first, sets = self._ranges([atom], places)
+            Emitter(self, places, sets).write(atom)
+            self._programs[key] = [layout.PROGRAM, 0, start, len(self.code), first, len(self.ranges)]
+        row = self._programs[key]
+        self._read(row[layout.A_LEFT], row[layout.A_RIGHT])
+        return row
+
+    def _read(self, start: int, end: int) -> None:
+        """Note that the move reads the columns that a program reads."""
+        for opcode, argument in self.code[start:end]:
+            if opcode == opcodes.COLUMN:
+                self.readers[argument].add(self.move)
 
     def _ranges(self, roots: Iterable[Node], places: Places) -> tuple[int, dict[int, int]]:
         """Add a range for each collection that is read; returns the first of them, and their numbers by register."""
@@ -120,9 +133,7 @@ class AtomCompiler(Instructions):
             start = len(self.code)
             Emitter(self, places, sets).write(expression, as_float=kind is ValueKind.FLOAT)
             self._computed[key] = start, len(self.code)
-        for opcode, argument in self.code[slice(*self._computed[key])]:
-            if opcode == opcodes.COLUMN:
-                self.readers[argument].add(self.move)
+        self._read(*self._computed[key])
         return self._computed[key]
 
     def product(

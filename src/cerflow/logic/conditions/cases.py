@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
@@ -188,7 +188,12 @@ class _Branch:
                 return None
             if value is None:
                 found.append(literal)
-        return None if any(self._missing(e).issubset(found) for e in self._excluded) else found
+        return None if any(missing.issubset(found) for missing in self._open_sets) else found
+
+    @cached_property
+    def _open_sets(self) -> list[set[GuardLiteral]]:
+        """What each excluded set of literals lacks."""
+        return [self._missing(literals) for literals in self._excluded]
 
     def _missing(self, literals: Iterable[GuardLiteral]) -> set[GuardLiteral]:
         return {literal for literal in literals if self._value(literal) is not True}
@@ -213,7 +218,7 @@ class _Branch:
             return None
         extended = _Branch(decided, self._excluded)
         local = frozenset(literal for literal in decided.items() if is_local(literal[0]))
-        return extended if all(map(extended._missing, self._excluded)) and not _contradict(local) else None
+        return extended if all(extended._open_sets) and not _contradict(local) else None
 
     def without(self, literals: Sequence[GuardLiteral]) -> _Branch | None:
         """The branch in which not all of these hold."""

@@ -92,6 +92,8 @@ class Links:
         self._trees = Trees(self._computed_column if levels else None, keyed=keyed)
         self._values = self._computed()
         self._programs: dict[tuple[tuple[int, int], ...], _Link] = {}
+        #: The links of atoms, by the state in which they are tested; many moves have the same.
+        self._known: dict[tuple[int, ...], list[_Placed | None]] = {}
         #: Why columns do not decide all conditions, if they do not.
         self.reason = "a condition that columns cannot decide"
 
@@ -226,7 +228,12 @@ class Links:
         source = move.transition.source
         origins, values = self._origins[source], self._values[source]
         atoms = rows_of_move(self._tables, move.number, engine_layout.T_ATOM)
-        found = {link for atom in atoms for link in self._links(atom, origins, values)}
+        found: set[_Placed | None] = set()
+        for atom in atoms:
+            key = (source, *atom)
+            if key not in self._known:
+                self._known[key] = [*self._links(atom, origins, values)]
+            found.update(self._known[key])
         compared = [atom[engine_layout.A_RIGHT] for atom in atoms if atom[engine_layout.A_OPERATOR] in _ALL]
         known = all(slot in values or origins.get(slot, _UNKNOWN)[2] is _ALL for slot in compared)
         return found if known else found | {None}
