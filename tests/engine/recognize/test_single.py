@@ -1,6 +1,7 @@
 """Events pushed one by one as mappings: the same matches as in batches, the same errors, nothing lost."""
 
 import datetime
+import decimal
 
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.arrow_columns import rows_as_columns
 from cerflow.base.errors import BadRecordError, InputError
+from cerflow.engine.recognize.machine import Machine
 from support.runners import bag, examples, one_batch
 
 COLUMNS = pa.schema(
@@ -26,7 +28,12 @@ def event(type="A", at=0, v=1.0, n=2, s="p"):
 def ready(query, schema=COLUMNS, **roles):
     recognizer = query.recognizer(schema, **roles)
     recognizer.push({"type": "A", "at": 0})
-    return recognizer._driver._takers.any
+    return takes_singly(recognizer)
+
+
+def takes_singly(recognizer):
+    """Whether each query takes single events by themselves."""
+    return all(singles.ready for singles in recognizer._driver._takers._singles.values())
 
 
 def test_matches_and_nothing():
@@ -46,7 +53,7 @@ def test_what_is_not_named_is_null():
     assert "_takers" not in vars(recognizer._driver)
     (match,) = recognizer.push({"type": "A", "more": 1}).to_pylist()
     assert match["events"][0]["v"] is None
-    assert recognizer._driver._takers.any
+    assert takes_singly(recognizer)
 
 
 @pytest.mark.parametrize("form", [dict, lambda event: pa.Table.from_pylist([event])])
@@ -123,7 +130,7 @@ def test_timestamps():
     for seconds, type in ((0, "A"), (3, "A"), (5, "B")):
         found = recognizer.push({"type": type, "t": noon + datetime.timedelta(seconds=seconds)}).to_pylist()
     assert [m["start_time"] for m in found] == [noon + datetime.timedelta(seconds=3)]
-    assert recognizer._driver._takers.any
+    assert takes_singly(recognizer)
     with pytest.raises(BadRecordError, match="backwards"):
         recognizer.push({"type": "B", "t": noon})
 
@@ -193,7 +200,7 @@ def test_signatures_are_forgotten_between_single_events(monkeypatch):
     for row in rows:
         found += recognizer.push(row)
         most = max(most, len(recognizer._machine.tables._signatures))
-    assert recognizer._driver._takers.any
+    assert takes_singly(recognizer)
     assert most <= 4 + 2
     assert bag(found) == bag(one_batch(query, pa.Table.from_pylist(rows, COLUMNS)))
 
@@ -229,7 +236,7 @@ def test_conditions_on_one_event(rows, condition):
     )
     recognizer = query.recognizer(table.schema)
     found = [match for row in table.to_pylist() for match in recognizer.push(row)]
-    assert recognizer._driver._takers.any
+    assert takes_singly(recognizer)
     assert bag(found) == bag(one_batch(query, table))
 
 
@@ -261,7 +268,7 @@ def test_rows_with_any_layout_of_text(kind):
     recognizer.push(pa.Table.from_pylist([{"type": "C"}], columns))
     found += [match for row in rows[4:] for match in recognizer.push(row)]
     assert [[e["s"] for e in match["events"]] for match in found] == [[LONG] * 2, ["ä€😀"] * 2]
-    assert recognizer._driver._takers.any
+    assert takes_singly(recognizer)
 
 
 # -- times -------------------------------------------------------------------------------------------------------
@@ -330,3 +337,74 @@ def test_times_are_those_of_arrow(unit, value):
         except InputError as error:
             results.append(str(error).replace("row 0: ", ""))
     assert results[0] == results[1]
+
+
+# -- sets of which some queries need a batch -----------------------------------------------------------------------
+
+MIXED = {
+    "plain": "SELECT * WHERE A AS x ; B AS y FILTER x.v < y.v",
+    "exact": "SELECT * WHERE A AS x ; B AS y FILTER x.d < y.d",
+    "asks": "SELECT * WHERE C AS x FILTER is_odd(x.n)",
+    "waits": "SELECT * WHERE A AS x NOT FOLLOWED BY C FOR 3 MILLISECONDS",
+    "measures": "SELECT * WHERE (A AS x ; C AS y) WITHIN 4 [n]",
+    "long": "SELECT * WHERE B AS x ; C AS y FILTER x.s = y.s",
+}
+OF_MIXED = pa.schema(
+    [*((name, COLUMNS.field(name).type) for name in COLUMNS.names), ("d", pa.decimal128(9, 2)), ("day", pa.date32())]
+)
+
+
+@pytest.fixture
+def is_odd():
+    def asked(n):
+        if n == 7:
+            raise RuntimeError("seven")
+        return n % 2 == 1
+
+    cerflow.predicate("is_odd", compile=False)(asked)
+
+
+def mixed(k):
+    more = {"d": decimal.Decimal(k % 5)} if k % 3 == 0 else {"day": datetime.date(2026, 1, 1)} if k % 7 == 0 else {}
+    return event("ABCD"[k * 5 % 7 % 4], k, float(k % 4), k // 2, LONG if k % 5 == 0 else "p") | more
+
+
+def test_only_those_that_need_a_batch_get_one(is_odd):
+    rows = [mixed(k) for k in range(60) if k // 2 != 7]
+    recognizer = cerflow.QuerySet(MIXED).recognizer(OF_MIXED, time="at")
+    found = {name: [] for name in MIXED}
+    for row in rows:
+        for name, matches in recognizer.push(row).items():
+            found[name] += matches
+    table = pa.Table.from_pylist(rows, OF_MIXED)
+    batch = cerflow.QuerySet(MIXED).recognizer(OF_MIXED, time="at").push(table)
+    for name in MIXED:
+        assert found[name]
+        assert bag(found[name]) == bag(batch[name])
+
+
+def test_a_query_that_needs_a_batch_is_left_alone_by_other_events(is_odd, monkeypatch):
+    recognizer = cerflow.QuerySet(MIXED).recognizer(OF_MIXED, time="at")
+    recognizer.push(event())
+    read = []
+    monkeypatch.setattr(Machine, "read", lambda self, *_: read.append(self))
+    recognizer.push(event("D", 1, n=1))
+    assert read == []
+    recognizer.push(event("B", 2, n=2))
+    assert read == [recognizer._driver.machines["exact"]]
+
+
+@pytest.mark.parametrize("of", [{}, {"d": decimal.Decimal(1)}])
+def test_a_failure_undoes_a_single_event_in_all_queries(is_odd, of):
+    queries = {**MIXED, "all": "SELECT COUNT(*) WHERE EVENT AS x ; C AS y"}
+    recognizer = cerflow.QuerySet(queries).recognizer(OF_MIXED, time="at")
+    for k, type in enumerate("ABA"):
+        recognizer.push(event(type, k, float(k), k))
+    before = recognizer.snapshot()
+    with pytest.raises(cerflow.CerflowError, match="seven"):
+        recognizer.push(event("C", 9, n=7) | of)
+    assert recognizer.snapshot() == before
+    with pytest.raises(BadRecordError, match="decreases"):
+        recognizer.push(event("C", 9, n=-7) | of)
+    assert recognizer.snapshot() == before
+    assert set(recognizer.push(event("C", 9, n=3, s="p") | of)) >= {"asks", "measures", "long", "all"}

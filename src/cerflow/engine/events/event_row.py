@@ -50,20 +50,24 @@ class _Field(NamedTuple):
 
 
 class EventFields:
-    """What the values of a single event must be, for each column of a schema."""
+    """What the values of a single event must be, for each column of a schema; the columns ``wanted`` must be plain."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, wanted: Collection[str]) -> None:
         unit, most = finest_unit(schema), limits(schema)
         fields = [_field(field, unit, most.get(field.name)) for field in schema.columns]
+        #: The number of columns, which is that of values if all are plain.
+        self.count = len(fields)
+        self._left_out = frozenset(field.name for field in fields if field.kind is None).difference(wanted)
         self._fields: list[tuple[str, Any, Callable[[Any], Any] | None, float | None]] = [
             (field.name, field.kind, field.taken, field.most) for field in fields
         ]
         self._type, self._time = schema.type, schema.time
 
     def plain(self, event: Mapping[str, Any], latest: int | float | None) -> dict[str, Any] | None:
-        """The columns of an event, times as integers; None if a batch must check it.
+        """The columns of an event, times as integers; None if a batch must check it, whichever queries need that.
 
-        Unusual values and bad records need that. ``latest`` is the time of the event before.
+        Unusual values and bad records need that. Values of columns that no row holds, such as exact decimals, are left
+        out. ``latest`` is the time of the event before.
         """
         values: dict[str, Any] = {}
         get = event.get
@@ -71,6 +75,8 @@ class EventFields:
             value: Any = get(name)
             if value is not None:
                 if type(value) is not kind:
+                    if name in self._left_out:
+                        continue
                     return None
                 if most is not None:
                     if not -most <= value <= most:
@@ -83,7 +89,7 @@ class EventFields:
         if values[self._type] is None:
             return None
         if self._time is not None:
-            moment = values[self._time]
+            moment = values.get(self._time)
             if moment is None or (latest is not None and moment < latest):
                 return None
         return values

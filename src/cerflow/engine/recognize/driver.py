@@ -5,13 +5,14 @@ A push is processed wholly or not at all. The cost of a query is proportional to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from threading import Lock
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
@@ -27,9 +28,9 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.takers import Taker, Takers
-from cerflow.engine.recognize.ticking import take_one_with_ticks
-from cerflow.engine.recognize.transaction import Changing, StateBefore, Transaction
+from cerflow.engine.recognize.takers import Concerned, Taker, Takers
+from cerflow.engine.recognize.ticking import nobody, take_one_with_ticks
+from cerflow.engine.recognize.transaction import StateBefore, Transaction
 from cerflow.engine.results.report import POSITION
 from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
@@ -178,7 +179,8 @@ class Driver:
         if not events.num_rows:
             return {}
         begin, found = perf_counter(), dict[str, list[Part]]()
-        with _Wholly(self, self._states(events.num_rows)):
+        machines = self.machines.values()
+        with _Wholly(self, self._states(events.num_rows, machines), machines):
             self.forget(wanted=True)
             rows, size = self.checker.accept(events), self.rows_at_once
             if rows is not None and rows.num_rows <= size:
@@ -204,26 +206,22 @@ class Driver:
         If failures are not ``foreseen``, and copying a state costs much compared with a push of this many rows, all
         later calls raise an error instead.
         """
-        states = [StateBefore(machine) for machine in self.machines.values()]
-        for machine, state in zip(self.machines.values(), states):
+        machines = self.machines.values()
+        states = [StateBefore(machine) for machine in machines]
+        for machine, state in zip(machines, states):
             state.leave(machine, keep=foreseen or state.bytes <= _cheap(rows))
-        return _Wholly(self, states)
+        return _Wholly(self, states, machines)
 
-    @property
-    def parts(self) -> list[Changing]:
-        """What changes in a push, besides the states of machines."""
-        return [self.checker, *self._kept, *(part for machine in self.machines.values() for part in machine.parts)]
-
-    def _states(self, rows: int) -> list[StateBefore]:
-        """The present states, kept for a push of ``rows`` rows.
+    def _states(self, rows: int, machines: Collection[Machine]) -> list[StateBefore]:
+        """The present states of some machines, kept for a push of ``rows`` rows.
 
         All foreseen failures can be undone. Others, and interruptions, only where the state was copied, which must be
         cheap compared with the push.
         """
-        machines, strict = self.machines.values(), self.checker.policy != "skip"
+        strict = self.checker.policy != "skip"
         # When a later slice or query fails, or much memory is taken, machines have already processed events.
         failing = len(machines) > 1 and any(machine.may_fail(strict=strict) for machine in machines)
-        processed = failing or rows > self.rows_at_once or self.memory is not None
+        processed = failing or self.memory is not None or rows > self.rows_at_once
         room = max(_cheap(rows), int(limits.COPIED_BYTES_A_SECOND * self._spent))
         return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
 
@@ -231,7 +229,8 @@ class Driver:
         """The matches of each query that has any once no event before a time can come; see `Recognizer.advance`."""
         with self.alone():
             clock = clock_time(time, self.checker.schema)
-            with _Wholly(self, self._states(1)):
+            machines = self.machines.values()
+            with _Wholly(self, self._states(1, machines), machines):
                 found = self._matches(dict(self.until(clock)))
                 self.checker.accept_time(clock)
             return found
@@ -247,11 +246,6 @@ class Driver:
         look()
         checker = self.checker
         first, exported = checker.numbered, checker.accept_rows(rows)
-
-        def refuse(machine: Machine, row: int) -> None:
-            windows = (node for node in walk(machine.plan.select) if isinstance(node, AttributeWindow))
-            checker.refuse_late(rows, row, begin + row, {window.attribute for window in windows})
-
         found: dict[str, list[Part]] = {}
         for store, machines in self._kept.items():
             each = ((name, machine, machine.read(rows, first, exported)) for name, machine in machines.items())
@@ -260,9 +254,13 @@ class Driver:
                 needed = [reading.needed for _, _, reading in read]
                 store.keep(read[0][2].first, read[0][2].rows, needed[0] if len(read) == 1 else ascending(*needed))
             for name, machine, reading in read:
-                found[name] = machine.take(reading, partial(refuse, machine))
+                found[name] = machine.take(reading, partial(self._refuse, machine, rows, begin))
                 machine.tidy()
         return found
+
+    def _refuse(self, machine: Machine, rows: pa.RecordBatch, begin: int, row: int) -> None:
+        windows = (node for node in walk(machine.plan.select) if isinstance(node, AttributeWindow))
+        self.checker.refuse_late(rows, row, begin + row, {window.attribute for window in windows})
 
     @cached_property
     def _takers(self) -> Takers:
@@ -271,17 +269,19 @@ class Driver:
 
     def _push_one(self, event: Mapping[str, Any]) -> dict[str, Matches]:
         checker, takers = self.checker, self._takers
-        singly = takers.any and not self._prompt and self.memory is None
-        values = takers.fields.plain(event, checker.latest) if singly else None
-        some = None if values is None else takers.of(values)
-        if values is None or some is None:
+        plainly = not self._prompt and self.memory is None
+        values = takers.fields.plain(event, checker.latest) if plainly else None
+        if values is None:
             return self._push_rows(as_batch(event, self._columns))
+        some = takers.of(values)
+        if some.batched or len(values) < takers.fields.count:
+            return self._push_row(event, values, some)
         self._amid = True
-        found = self._take_one(event, values, some) if some else {}
+        found = self._take_one(event, values, some.singly) if some.singly else {}
         if found is None:
             # As a batch of one event it fits, or the checker refuses it; queries have not processed it.
             self._amid = False
-            return self._push_rows(as_batch(event, self._columns))
+            return self._push_row(event, values, Concerned((), some.singly))
         checker.numbered += 1
         time = checker.schema.time
         checker.latest = None if time is None else values[time]
@@ -317,6 +317,54 @@ class Driver:
             if store.wants_cleaning:
                 self.forget(wanted=True)
         return self._matches(found)
+
+    def _push_row(self, event: Mapping[str, Any], values: Mapping[str, Any], some: Concerned) -> dict[str, Matches]:
+        """The matches that an event detects which some of the queries need as a batch, or which only a batch holds."""
+        begin, found = perf_counter(), dict[str, list[Part]]()
+        machines = [machine for _, machine, _ in (*some.singly, *some.batched)]
+        batch = as_batch(event, self._columns)
+        with _Wholly(self, self._states(1, machines), machines):
+            self.forget(wanted=True)
+            rows = self.checker.accept(batch)
+            if rows is not None and rows.num_rows:
+                found = self._process_one(rows, event, values, some)
+            matches = self._matches(found)
+        self._spent = perf_counter() - begin
+        return matches
+
+    def _process_one(
+        self, rows: pa.RecordBatch, event: Mapping[str, Any], values: Mapping[str, Any], some: Concerned
+    ) -> dict[str, list[Part]]:
+        """The detections at the event in a row that the checker accepted."""
+        look()
+        position, exported = self.checker.numbered, self.checker.accept_rows(rows)
+        # One that may refuse the event is asked as it is of a batch.
+        singly = [taker for taker in some.singly if not taker[1].may_refuse]
+        try:
+            self._takers.row.write(values)
+            own = [(name, machine, s, s.read(event, values, position)) for name, machine, s in singly]
+        except ValueError:
+            own = []
+        apart = {name for name, *_ in own}
+        others = [(name, machine) for name, machine, _ in (*some.singly, *some.batched) if name not in apart]
+        each = ((name, machine, machine.read(rows, position, exported)) for name, machine in others)
+        read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
+        here = position, rows, np.array([position])
+        kept = {machine.store: here for _, machine, _, events in own if events is not None}
+        kept |= {machine.store: (r.first, r.rows, r.needed) for _, machine, r in read if len(r.needed)}
+        for store, of_batch in kept.items():
+            store.keep(*of_batch)
+        found: dict[str, list[Part]] = {}
+        for name, machine, s, events in own:
+            if machine.deadlines is not None:
+                found[name] = take_one_with_ticks(machine, s, events, event, values, position)
+            elif events is not None:
+                found[name] = machine.advance(events, 1, nobody)
+                machine.tidy()
+        for name, machine, reading in read:
+            found[name] = machine.take(reading, partial(self._refuse, machine, rows, 0))
+            machine.tidy()
+        return found
 
     # -- what is remembered --------------------------------------------------------------------------------------
 
@@ -367,7 +415,8 @@ class Driver:
         if shared is not None:
             check_events(shared.events, shared.positions, self.store.schema, counts["accepted"])
         # States are replaced here, not changed, so none is copied.
-        with _Wholly(self, [StateBefore(machine) for machine in self.machines.values()]):
+        machines = self.machines.values()
+        with _Wholly(self, [StateBefore(machine) for machine in machines], machines):
             for machine, part in zip(self.machines.values(), parts, strict=True):
                 if shared is not None and machine.store is self.store:
                     machine.take_over(part, shared.positions)
@@ -397,13 +446,14 @@ def _cheap(rows: int) -> int:
 class _Wholly(Transaction):
     """Sets a driver back if the block fails; if a state is lost, it can only be restored from a snapshot."""
 
-    def __init__(self, driver: Driver, states: Sequence[StateBefore]) -> None:
-        super().__init__(driver.parts)
-        self._driver, self._states, self._broken = driver, states, driver._broken
+    def __init__(self, driver: Driver, states: Sequence[StateBefore], machines: Collection[Machine]) -> None:
+        stores = dict.fromkeys([driver.store, *(machine.store for machine in machines)])
+        super().__init__([driver.checker, *stores, *(part for machine in machines for part in machine.parts)])
+        self._driver, self._states, self._machines, self._broken = driver, states, machines, driver._broken
 
     def set_back(self) -> None:
         self._driver._broken = True
         super().set_back()
-        for machine, state in zip(self._driver.machines.values(), self._states):
+        for machine, state in zip(self._machines, self._states):
             state.set_back(machine)
         self._driver._broken = self._broken or any(state.lost for state in self._states)

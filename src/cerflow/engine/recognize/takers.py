@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from itertools import compress
+from operator import not_
+from typing import Any, NamedTuple
 
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import finest_unit
@@ -17,19 +19,22 @@ from cerflow.language.condition import Condition
 Taker = tuple[str, Machine, SingleEvents]
 
 
+class Concerned(NamedTuple):
+    """The queries to which a single event may be relevant: those that take it by itself, and those that need a row."""
+
+    singly: tuple[Taker, ...]
+    batched: tuple[Taker, ...]
+
+
 class Takers:
-    """The machines of queries that may take single events; ``schema`` says which values events may have."""
+    """The machines of queries that get single events; ``schema`` says which values events may have."""
 
     def __init__(self, machines: Mapping[str, Machine], schema: Schema) -> None:
         self._machines = machines
-        self.fields = EventFields(schema)
         reads = (m.plan.reads for m in machines.values() if not in_own_row(m.plan, m.reader))
         #: The event, with the columns that programs read.
         self.row = EventRow(schema, frozenset().union(*reads))
         self._singles = {name: SingleEvents(m.plan, m.reader, m.deadlines, self.row) for name, m in machines.items()}
-        ready = [singles.ready for singles in self._singles.values()]
-        #: Whether a query may take single events.
-        self.any = any(ready) and all(machine.plan.counts_all for machine in machines.values())
         #: For each query its own numbers of its tests of texts, by those that all queries have in common.
         self._own: dict[str, dict[int, int]] = {}
         numbers: dict[Condition, int] = {}
@@ -41,27 +46,29 @@ class Takers:
                     common = numbers.setdefault(test, len(numbers))
                     tests.setdefault(column, {})[common], own[common] = test, number
         self._texts = TextTests(tests, schema, finest_unit(schema))
-        self._takers: dict[frozenset[int], tuple[Taker, ...] | None] = {}
+        #: What the values of an event must be; those that no row holds are left out, unless they are tested here.
+        self.fields = EventFields(schema, tests)
+        self._concerned: dict[frozenset[int], Concerned] = {}
 
-    def of(self, values: Mapping[str, Any]) -> tuple[Taker, ...] | None:
-        """The queries to which a single event may be relevant; None if one of these needs it as a batch."""
+    def of(self, values: Mapping[str, Any]) -> Concerned:
+        """The queries to which a single event may be relevant."""
         held = self._texts.of(values)
         try:
-            return self._takers[held]
+            return self._concerned[held]
         except KeyError:
-            found = self._takers[held] = self._ready_for(held)
+            found = self._concerned[held] = self._found(held)
             return found
 
-    def _ready_for(self, held: frozenset[int]) -> tuple[Taker, ...] | None:
+    def _found(self, held: frozenset[int]) -> Concerned:
         found: list[Taker] = []
         for name, machine in self._machines.items():
             tables, own = machine.tables, self._own[name]
             satisfied = frozenset(own[test] for test in held if test in own)
-            # Any event may show that a deadline has passed.
-            always = tables.counted or tables.ticking
+            # Any event may show that a deadline has passed, and FROM counts those of its streams.
+            always = tables.counted or tables.ticking or not machine.plan.counts_all
             if always or machine.reader.evaluation.may_be_relevant(tables, satisfied):
                 found.append((name, machine, self._singles[name]))
-        # A query whose window decreases could refuse the event after others have processed it.
+        # A query whose window decreases could refuse the event after others have processed it. A batch can be undone.
         alone = len(found) == 1
-        ready = all(singles.ready and (alone or not machine.may_refuse) for _, machine, singles in found)
-        return tuple(found) if ready else None
+        ready = [singles.ready and (alone or not machine.may_refuse) for _, machine, singles in found]
+        return Concerned(tuple(compress(found, ready)), tuple(compress(found, map(not_, ready))))
