@@ -132,7 +132,7 @@ def test_values_of_other_kinds(operator, column, engine_runner):
         (PAIR + "SOME x: increasing(x.v)", "increasing(x.v)", "SOME chooses single events"),
         (PAIR + "x[SOME y: y.v > 1]", "SOME y: y.v > 1", "SOME is not allowed inside a bracket"),
         (PAIR + "SOME x: v > 1", "v", "'v' needs a label here"),
-        (PAIR + "SOME x: x.v", "x.v", "this is a value, but a condition is expected here"),
+        (PAIR + "SOME x: x.v + 1", "x.v + 1", "this is a value, but a condition is expected here"),
     ],
 )
 def test_refusals(formula, place, message):

@@ -150,10 +150,10 @@ REFUSED = {
     "DEFINE a AS match_number() > 1 SELECT * WHERE a": "one event, which has no match",
     "DEFINE a AS x[v > 1] SELECT * WHERE a": "a bracket is not allowed inside the condition of an event kind",
     "DEFINE a AS SOME x: x.v > 1 SELECT * WHERE a": "SOME is not allowed inside the condition of an event kind",
-    "DEFINE a AS v > 1 SELECT * WHERE A FILTER a AND A.v > 1": "a condition is expected here",
-    "DEFINE a AS v > 1 SELECT * WHERE A AS x FILTER x[a]": "a condition is expected here",
+    "DEFINE a AS v > 1 SELECT * WHERE A FILTER a AND A.v > 1": "'a' needs a label here",
+    "DEFINE a AS v > 1 SELECT * WHERE A AS x FILTER x[a]": "unknown attribute 'a'",
     "DEFINE a AS nothing > 1 SELECT * WHERE a": "unknown attribute 'nothing'",
-    "DEFINE a AS v SELECT * WHERE a": "an integer cannot be compared with a boolean",
+    "DEFINE a AS v SELECT * WHERE a": "v is an integer, but a condition is expected here",
     "DEFINE a AS v > 1": "expected",
     "DEFINE a AS v > 1 a AS x": "expected",
 }

@@ -18,7 +18,7 @@ from cerflow.language import sremo as r
 from cerflow.language.automaton_json import automaton_from_json
 from cerflow.language.condition import Attribute, Condition, Expression, LabelReference, TruthValue
 from cerflow.language.event_kinds import refuse_twice, with_kinds, written_out
-from cerflow.language.grammar.condition_tree import ConditionBuilder, no_truth_in
+from cerflow.language.grammar.condition_tree import ConditionBuilder
 from cerflow.language.grammar.grammars import Parsed, Piece, parse_from, span_of
 from cerflow.language.grammar.numbers import positive_integer
 from cerflow.language.node import Node, transform
@@ -151,13 +151,13 @@ class _CeqlBuilder(ConditionBuilder):
         return self.part(children, self.condition(self.closed(self.parts(children)[0])))
 
     def condition_inside(self, children: Sequence[Piece]) -> Parsed:
-        return self.part(children, self.condition_at_hand(self.parts(children)[0]))
+        return self.part(children, self.condition(self.parts(children)[0]))
 
     def value_alone(self, children: Sequence[Piece]) -> Parsed:
         return self.part(children, self.value(self.closed(self.parts(children)[0])))
 
     def value_inside(self, children: Sequence[Piece]) -> Parsed:
-        return self.part(children, no_truth_in(self.value(self.parts(children)[0])))
+        return self.part(children, self.value(self.parts(children)[0]))
 
     def kinds(self, children: Sequence[Piece]) -> Parsed:
         """``DEFINE name AS condition, name AS condition``: the names and conditions as they are written."""
@@ -244,7 +244,7 @@ class _CeqlBuilder(ConditionBuilder):
         condition, *rest = self.parts(children)
         self.no_bracket_in(condition)
         # The event read is the current one, so attributes need no label here.
-        read = self.condition_at_hand(condition)
+        read = self.condition(condition)
         return self.make(children, r.Terminal, read, **dict(part.value for part in rest))
 
     def mark(self, children: Sequence[Piece]) -> Parsed:

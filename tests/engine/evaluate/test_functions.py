@@ -108,7 +108,7 @@ def test_conditions(condition, ends):
             QueryError,
             "CASE takes values of one kind, but these are a string",
         ),
-        ("CASE WHEN x.n THEN 1 END = 1", QuerySyntaxError, "this is a value, but a condition is expected here"),
+        ("CASE WHEN x.n THEN 1 END = 1", QueryError, "x.n is an integer, but a condition is expected here"),
         ("CASE x.n WHEN x.n = 1 THEN 1 END = 1", QuerySyntaxError, "this is a condition, but a value is expected here"),
         ("CASE WHEN x.n = 'a' THEN 1 END = 1", QueryError, "an integer cannot be compared with a string"),
         ("CASE WHEN x[n = 1] THEN 1 END = 1", QuerySyntaxError, "a bracket is not allowed inside CASE"),

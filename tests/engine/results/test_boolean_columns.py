@@ -134,3 +134,13 @@ def test_a_count_of_distinct_values_of_several_events_is_no_condition():
     query = cerflow.parse("SELECT * WHERE A+ AS x FILTER count(distinct x.v) > 1")
     with pytest.raises(cerflow.UnsupportedQueryError, match="registers do not hold"):
         query.match(EVENTS)
+
+
+@pytest.mark.parametrize("runner", ["engine", "semantics"])
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [("x.b", 3), ("NOT x.b", 1), ("x[b AND v = 1]", 2), ("x.v = 2 AND x.b", 0), ("x.b OR x.v = 2", 5)],
+)
+def test_boolean_attributes_are_conditions(condition, found, runner):
+    query = cerflow.parse(f"SELECT * WHERE EVENT AS x FILTER {condition}")
+    assert len(query.match(EVENTS, time="t", runner=runner).to_pylist()) == found

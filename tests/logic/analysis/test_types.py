@@ -204,6 +204,7 @@ def test_how_a_literal_of_another_kind_is_written(condition, hint):
         ("x.name > 1", "x.name > 1", "a string cannot be compared with an integer", None),
         ("x.id = 'one'", "x.id = 'one'", "an integer cannot be compared with a string", None),
         ("x.hot < y.hot", "x.hot < y.hot", "booleans have no order", None),
+        ("x.id AND x.hot", "x.id", "x.id is an integer, but a condition is expected", None),
         ("x.hot = 1", "x.hot = 1", "a boolean cannot be compared with an integer", None),
         ("x.ts > 5", "x.ts > 5", "a timestamp cannot be compared with an integer", None),
         ("x.ts > 'yesterday'", "'yesterday'", "'yesterday' is not a timestamp", None),

@@ -15,7 +15,7 @@ from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindo
 from cerflow.language.grammar import numbers
 from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
 from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
-from cerflow.language.node import N, Node, walk, walk_into
+from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.printer import show
 
 _Callback = Callable[["ConditionBuilder", Sequence[Piece]], Parsed]
@@ -60,14 +60,16 @@ class ConditionBuilder(TreeBuilder):
             return value
         if isinstance(value, c.Literal) and isinstance(value.value, bool):
             return c.Constant(value.value, span=value.span)
-        if isinstance(value, c.Attribute) and value.label is None and part.name is not None:
-            # No text gives a literal without a place, by which `no_truth_in` finds it.
+        if isinstance(value, c.Attribute) and part.word is None:
+            # A boolean one; the literal has no place in the text.
             return c.Comparison(Operator.EQ, value, c.Literal(True), span=value.span)
-        raise _no_condition(value, span_of(part))
-
-    def condition_at_hand(self, part: Parsed) -> c.Condition:
-        """The part as a condition on the current event; an error if a name stands as a condition there."""
-        return no_truth_in(self.condition(part))
+        truth = f"{show(value)} = TRUE or " if isinstance(value, c.Attribute) else ""
+        raise QuerySyntaxError(
+            "this is a value, but a condition is expected here",
+            span=span_of(part),
+            hint=f"compare it with something, as in {truth}x.price > 10",
+            expected=("a condition",),
+        )
 
     def value(self, part: Parsed) -> c.Expression:
         """The part as a value; an error if it is a condition."""
@@ -84,7 +86,7 @@ class ConditionBuilder(TreeBuilder):
 
     def closed(self, part: Parsed) -> Parsed:
         """The part, if every attribute in it has its label; an error that names the first which has none."""
-        for current in walk_into(no_truth_in(part.value), lambda n: not isinstance(n, c.Bracket)):
+        for current in walk_into(part.value, lambda n: not isinstance(n, c.Bracket)):
             match current:
                 case c.Function(name, (c.LabelReference(None, span=place),)) if place == current.span:
                     reason, hint = f"outside a bracket {name} takes a label", f"write {name}(x)"
@@ -182,7 +184,7 @@ class ConditionBuilder(TreeBuilder):
         """``label[condition]``."""
         label, inner = self.parts(children)
         self.no_bracket_in(inner)
-        return self.make(children, c.Bracket, label.value, self.condition_at_hand(inner))
+        return self.make(children, c.Bracket, label.value, self.condition(inner))
 
     def no_bracket_in(self, part: Parsed, place: str = "a bracket") -> None:
         """An error if there is a bracket ``x[…]``, or SOME, in the part; ``place`` is where the part stands."""
@@ -336,22 +338,3 @@ def _string(token: Piece) -> str:
 def _may_be_label(argument: Parsed) -> bool:
     """Whether an argument is a name alone, or EVENT; other reserved words can only be attributes."""
     return argument.name is not None or (argument.word or "").upper() == "EVENT"
-
-
-def no_truth_in(tree: N) -> N:
-    """The tree, if no name stands as a condition in it, which it does only below DEFINE; else an error."""
-    for current in walk_into(tree, lambda _: True):
-        match current:
-            case c.Comparison(_, c.Attribute() as attribute, c.Literal(True, span=None)):
-                raise _no_condition(attribute, current.span)
-    return tree
-
-
-def _no_condition(value: object, span: Span | None) -> QuerySyntaxError:
-    truth = f"{show(value)} = TRUE or " if isinstance(value, c.Attribute) else ""
-    return QuerySyntaxError(
-        "this is a value, but a condition is expected here",
-        span=span,
-        hint=f"compare it with something, as in {truth}x.price > 10",
-        expected=("a condition",),
-    )

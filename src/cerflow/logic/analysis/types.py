@@ -139,6 +139,9 @@ def _check_comparison(comparison: c.Comparison, sorts: tuple[Sort, Sort], schema
         check_moment(left if kinds[0] is ValueKind.STRING else right, comparison)
         return
     if kinds[0] is not kinds[1]:
+        if comparison.span is not None and right == c.Literal(True) and right.span is None:
+            reason = f"{show(left)} is {a_kind(kinds[0])}, but a condition is expected here"
+            raise QueryError(reason, span=comparison.span, hint=f"Compare it with something, as in {show(left)} > 10.")
         reason = f"{a_kind(kinds[0])} cannot be compared with {a_kind(kinds[1])}"
         if any(sort.of_time for sort in sorts):
             refuse_mixture(reason, comparison, *sorts, schema)
