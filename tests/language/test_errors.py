@@ -204,6 +204,8 @@ def test_a_pattern_of_like_that_is_too_large_is_refused_with_its_place() -> None
         ("A ; B WITHIN 500 MICROSECONDS", "the shortest unit is MILLISECONDS: 0.5 MILLISECONDS"),
         ("A ; B WITHIN 1 HOUR 20000000 ns", ": 20 MILLISECONDS"),
         ("A NOT FOLLOWED BY B FOR 2500.0 microsecond", ": 2.5 MILLISECONDS"),
+        ("A ; B WITHIN 500", "a window is 500 EVENTS, 500 SECONDS (or another unit of time), or 500 [attribute]"),
+        ("A+ AS a FILTER median(a.v) > 1", "the aggregates are count, sum, avg, min"),
         ("A ; B WITHIN 1500 NANOSECONDS", "with up to three digits after the point: a microsecond is 0.001"),
         ("A ; B WITHIN 2e3 µs", "with up to three digits after the point: a microsecond is 0.001"),
         ("A AS a FILTER ok AND a.v > 1", "write label.ok, or ok.attribute if it is a label"),

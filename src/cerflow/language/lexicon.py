@@ -29,6 +29,17 @@ CONTEXTUAL = (
 #: Names with a meaning in front of "(" in a condition; all others are registered predicates.
 BUILT_IN = (*FUNCTIONS, *LONGER_FUNCTIONS, *AGGREGATES, *SET_TESTS, MATCH_NUMBER, "position", "prev", "time")
 
+_OTHERS = f"the aggregates are {', '.join(AGGREGATES)}; a predicate of sets of your own can compute others"
+#: Names of functions in other languages, with what to write here.
+INSTEAD = {
+    **dict.fromkeys(("isnan", "is_nan"), "NaN counts as null: write … IS NULL"),
+    **dict.fromkeys(("isnull", "is_null"), "write … IS NULL"),
+    **dict.fromkeys(("ifnull", "nvl"), "write coalesce(a, b)"),
+    **dict.fromkeys(("len", "char_length"), "write length(…)"),
+    **dict.fromkeys(("mean", "average"), "write avg(…)"),
+    **dict.fromkeys(("median", "percentile", "quantile", "mode", "variance"), _OTHERS),
+}
+
 _WORD = r"[^\W\d]\w*"
 _RESERVED = "|".join(RESERVED)
 _NAME = rf"(?!(?i:{_RESERVED})\b){_WORD}"

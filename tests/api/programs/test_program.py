@@ -221,12 +221,17 @@ def test_attributes_of_either_stream_may_be_read_where_a_label_means_both() -> N
 
 def test_statements_that_cannot_be_read() -> None:
     for text, message in (
-        ("DEFINE d SELECT * WHERE A", "a definition is written DEFINE name AS SELECT"),
+        (
+            "DEFINE d SELECT * WHERE A",
+            "AS is missing before 'SELECT'\n.*\n.*\na definition is written DEFINE d AS SELECT",
+        ),
         ("DEFINE d AS SELECT * WHERE A ;", "ends too early, expected DEFINE or SELECT"),
         ("SELECT * WHERE A ; SELECT * WHERE B", "only the last statement is a query"),
     ):
         with pytest.raises(QuerySyntaxError, match=message):
             cerflow.parse_program(text)
+    with pytest.raises(QuerySyntaxError, match="AS is missing before 'amount'"):
+        cerflow.parse("DEFINE large amount > 5 SELECT * WHERE large")
     with pytest.raises(QuerySyntaxError, match="parse_program reads definitions"):
         cerflow.parse(DIP + "SELECT * FROM dip WHERE dip")
 

@@ -1,5 +1,6 @@
 import pytest
 
+import cerflow
 from cerflow.base.errors import QueryError
 from cerflow.base.operators import Operator
 from cerflow.language.condition import (
@@ -171,3 +172,15 @@ def test_labels_of_excluded_parts_belong_to_no_match(query):
     with pytest.raises(QueryError) as caught:
         check_query(parse_query(query))
     assert str(caught.value.hint).startswith("'y' is in an excluded part, so no match has it")
+
+
+def test_patterns_with_wildcards_of_file_names_are_warned_of():
+    for pattern, doubtful in (("*FATAL*", True), ("a?", True), ("%a*", False), ("a_?", False), ("a", False)):
+        query = cerflow.parse(f"SELECT * WHERE A AS a FILTER a.v = 1 OR a.s LIKE '{pattern}'")
+        assert [w.column for w in query.warnings() if "no % or _" in w.reason] == [41] * doubtful, pattern
+
+
+def test_functions_of_other_languages():
+    for name in ("isNaN", "is_null"):
+        with pytest.raises(QueryError, match="write … IS NULL"):
+            cerflow.parse(f"SELECT * WHERE A AS a FILTER {name}(a.v)")

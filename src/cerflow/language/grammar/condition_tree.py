@@ -14,7 +14,7 @@ from cerflow.language import condition as c
 from cerflow.language.formula import AttributeWindow, CountWindow, DurationWindow
 from cerflow.language.grammar import numbers
 from cerflow.language.grammar.grammars import Parsed, Piece, TreeBuilder, span_of
-from cerflow.language.lexicon import BUILT_IN, LARGEST_INTEGER, quote_string
+from cerflow.language.lexicon import BUILT_IN, INSTEAD, LARGEST_INTEGER, quote_string
 from cerflow.language.node import Node, walk, walk_into
 from cerflow.language.printer import show
 
@@ -77,8 +77,9 @@ class ConditionBuilder(TreeBuilder):
         if isinstance(value, c.Expression):
             return value
         if isinstance(value, c.PredicateCall):
-            near = nearest(value.name, BUILT_IN)
-            hint = None if near else f"The functions are {', '.join(sorted(BUILT_IN))}."
+            hint = INSTEAD.get(value.name.lower())
+            near = None if hint else nearest(value.name, BUILT_IN)
+            hint = hint or (None if near else f"The functions are {', '.join(sorted(BUILT_IN))}.")
             raise QueryError(f"there is no function '{value.name}'", span=span_of(part), suggestion=near, hint=hint)
         raise QuerySyntaxError(
             "this is a condition, but a value is expected here", span=span_of(part), expected=("a value",)

@@ -108,6 +108,9 @@ _FINER_UNITS = {
     **dict.fromkeys(("MICROSECOND", "MICROSECONDS", "MICROS", "US", "µs".upper()), 3),
     **dict.fromkeys(("NANOSECOND", "NANOSECONDS", "NANOS", "NS"), 6),
 }
+#: A definition without AS, up to what stands in its place.
+_NO_AS = re.compile(r'DEFINE\s+("(?:[^"]|"")*"|[^\W\d]\w*)\s+(?!AS\b)(\w+|\S)', re.IGNORECASE)
+_WINDOW = "a window is 500 EVENTS, 500 SECONDS (or another unit of time), or 500 [attribute]"
 _DEADLINE = "the duration without such an event comes after FOR: A NOT FOLLOWED BY B FOR 5 MINUTES"
 #: What ends with the token found, whatever its case, and what to write instead.
 _ENDINGS = {
@@ -146,7 +149,8 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
         else:
             end = len(text) if error.token.end_pos is None else error.token.end_pos
             reason, place = f"the text ends too early, expected {_listed(_few(names))}", Span(end, end + 1)
-        return QuerySyntaxError(reason, span=place, hint=_DEADLINE if "FOR" in accepted else None, expected=names)
+        hint = _WINDOW if re.search(r"\bWITHIN[\s\d.]*$", text, re.IGNORECASE) else None
+        return QuerySyntaxError(reason, span=place, hint=_DEADLINE if "FOR" in accepted else hint, expected=names)
     start = error.pos_in_stream
     assert start is not None
     for quote, (closed, reason, hint) in _CLOSED.items():
@@ -158,6 +162,11 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
     if text[max(start - 1, 0) : start + 1] == "==":
         found, start = "==", start - 1
     span = Span(start, start + len(found))
+    unnamed = _NO_AS.match(text, start) if "SELECT" in accepted else None
+    if unnamed:
+        reason, expected = f"AS is missing before '{unnamed[2]}'", ("AS",)
+        hint = f"a definition is written DEFINE {unnamed[1]} AS SELECT …, or DEFINE {unnamed[1]} AS condition"
+        return QuerySyntaxError(reason, span=Span(*unnamed.span(2)), hint=hint, expected=expected)
     told = _hint_for(found, text[:start], accepted, names)
     if found[0] not in _SYMBOLS and found[0] not in "'\"" and not (found[0].isalnum() or found[0] == "_"):
         return QuerySyntaxError(f"unexpected character {found[0]!r}", span=span, hint=told, expected=names)

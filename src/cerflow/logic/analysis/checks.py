@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import chain, permutations
@@ -122,8 +123,14 @@ def check_given(label: str, place: Node, labels: Labels, formula: f.Formula, key
 
 
 def misreadings(formula: f.Formula) -> Iterator[QueryWarning]:
-    """Warnings of each WITHOUT that `looks_nowhere`, and of each NOT without a label between parts of a sequence."""
+    """Warnings of each WITHOUT that `looks_nowhere`, and of each NOT without a label between parts of a sequence, and
+    of patterns of LIKE with wildcards of file names.
+    """
     for current in walk(formula):
+        if isinstance(current, c.Like) and re.fullmatch(r"[^%_]*[*?][^%_]*", current.pattern, re.DOTALL):
+            reason = "this pattern of LIKE has no % or _, so it means only the text itself"
+            hint = "% is any characters, _ is one; REGEXP takes a regular expression."
+            yield QueryWarning(reason, span=current.span, hint=hint)
         if isinstance(current, f.Without) and looks_nowhere(current):
             reason = "this excludes nothing: WITHOUT looks between events of the part before it, which is one event"
             hint = "None after it is A NOT FOLLOWED BY B FOR 5 MINUTES, none between two events (A ; C) WITHOUT B."

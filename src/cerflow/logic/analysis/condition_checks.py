@@ -6,7 +6,7 @@ from cerflow.base import limits
 from cerflow.base.errors import QueryError, nearest
 from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.language import condition as c
-from cerflow.language.lexicon import BUILT_IN
+from cerflow.language.lexicon import BUILT_IN, INSTEAD
 from cerflow.language.node import Node, walk
 from cerflow.language.predicates import registry
 from cerflow.logic.analysis.scopes import condition_labels
@@ -185,7 +185,8 @@ def _labels_read(tree: Node, refusal: str) -> set[str | None]:
 def _check_predicate(call: c.PredicateCall, bracket: str | None) -> None:
     predicate = registry.find_predicate(call.name)
     if predicate is None:
-        hint = "A predicate of your own must be registered before the query is checked."
+        own = "A predicate of your own must be registered before the query is checked."
+        hint = INSTEAD.get(call.name.lower(), own)
         raise _unknown(call, "function or predicate", hint)
     count = len(call.arguments)
     if not predicate.fewest <= count <= predicate.most:
