@@ -1,5 +1,7 @@
 """Events as people have them: tables of many libraries, dicts, batches, in any order."""
 
+import datetime
+import math
 import pathlib
 
 import numpy as np
@@ -414,3 +416,39 @@ def test_views_within_nested_values_and_in_pages():
         assert found.to_pylist() == cerflow.parse(text).match(frame.to_dicts(), time="t").to_pylist()
         assert found.count() == 4
         assert "a type of more than twelve bytes" in found.to_html()
+
+
+# What is not pushed into a column of a type, as dicts and as tables alike, because something of it would be lost.
+MOMENT, LENGTH = datetime.datetime(2024, 1, 1, 10, 0, 0, 1500), datetime.timedelta(microseconds=1500)
+LOSSES = [
+    *((pa.timestamp("ms"), MOMENT), (pa.timestamp("s"), MOMENT), (pa.duration("ms"), LENGTH), (pa.date32(), MOMENT)),
+    *((pa.date64(), MOMENT), (pa.float32(), 1e300), (pa.int64(), np.float64(3.7)), (pa.int64(), np.bool_(True))),
+    *((pa.int64(), True), (pa.float64(), True), (pa.float32(), np.bool_(False))),
+]
+
+
+@pytest.mark.parametrize(("column", "value"), LOSSES, ids=str)
+def test_values_lose_nothing_in_the_columns_of_a_recogniser(column, value):
+    recognizer = cerflow.parse("SELECT * WHERE A").recognizer(pa.schema([("type", pa.string()), ("v", column)]))
+    for events in ({"type": "A", "v": value}, [{"type": "A", "v": value}] * 2):
+        with pytest.raises(InputError, match=r"row 0: the value .* of 'v' does not fit the column, .*; (round|write)"):
+            recognizer.push(events)
+    for rows in (pa.table, pa.RecordBatch.from_pydict):
+        with pytest.raises(InputError, match="does not fit the schema of the recogniser: column 'v': "):
+            recognizer.push(rows({"type": ["A"], "v": pa.array([value])}))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *((pa.timestamp("ms"), MOMENT.replace(microsecond=2000)), (pa.date32(), datetime.date(2024, 1, 1))),
+        *((pa.date32(), datetime.datetime(2024, 1, 1)), (pa.float32(), 0.1), (pa.float32(), math.inf)),
+        *((pa.float32(), 1), (pa.float64(), 3), (pa.int64(), 2.0), (pa.bool_(), np.bool_(True)), (pa.date32(), None)),
+    ],
+    ids=str,
+)
+def test_values_that_lose_nothing_are_taken(column, value):
+    recognizer = cerflow.parse("SELECT * WHERE A").recognizer(pa.schema([("type", pa.string()), ("v", column)]))
+    taken = [recognizer.push({"type": "A", "v": value}), recognizer.push([{"type": "A", "v": value}] * 2)]
+    taken.append(recognizer.push(pa.table({"type": ["A"], "v": pa.array([value])})))
+    assert list(map(len, taken)) == [1, 2, 1]

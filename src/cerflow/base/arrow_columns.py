@@ -182,7 +182,7 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
         runs = np.searchsorted(numbers_of(column.run_ends), rows, side="right")
         return plain_array(plain_array(column.values, plain_type(own.value_type)).take(array_of_numbers(runs)), target)
     if not pa.types.is_dictionary(own):
-        return column if own == target else column.cast(target)
+        return column if own == target else _cast(column, target)
     if own == target and not column.dictionary.null_count:
         return column
     values = plain_array(column.dictionary, plain_type(own.value_type))
@@ -193,6 +193,22 @@ def plain_array(column: pa.Array, target: pa.DataType) -> pa.Array:
         return found if found.type == target else found.cast(target)
     spelt = values.take(column.indices)
     return spelt.dictionary_encode().cast(target) if pa.types.is_dictionary(target) else spelt.cast(target)
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """The column as another type; raises pyarrow's errors also where Arrow itself loses what values say."""
+    own, found = column.type, column.cast(target)
+    number = pa.types.is_integer(target) or pa.types.is_floating(target)
+    if number and pa.types.is_boolean(own):
+        raise pa.ArrowInvalid(f"truth values are not {target}; cast the column")
+    if pa.types.is_timestamp(own) and pa.types.is_date(target) and not found.cast(own).equals(column):
+        raise pa.ArrowInvalid(f"Casting from {own} to {target} would lose the time of the day; cast the column")
+    if pa.types.is_floating(own) and pa.types.is_floating(target) and target.bit_width < own.bit_width:
+        before, after = (np.asarray(some.cast(pa.float64()).fill_null(0)) for some in (column, found))
+        grown = np.flatnonzero(np.isinf(after) & ~np.isinf(before))
+        if len(grown):
+            raise pa.ArrowInvalid(f"{before[grown[0]]} does not fit {target}; give the column a wider type")
+    return found
 
 
 def with_each_text_once(column: pa.DictionaryArray) -> pa.DictionaryArray:

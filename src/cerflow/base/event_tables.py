@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, time, timedelta
+from operator import attrgetter
+from types import NoneType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow.base.arrow_columns import values_as_array, with_plain_columns
 from cerflow.base.errors import InputError, shown, warn
+from cerflow.base.units import MICROSECONDS
 
+_TRUTHS, _FLOATS = (bool, np.bool_), (float, np.floating)
 _TAKEN = "a table of Arrow, pandas or Polars, record batches, or a list of dicts"
 
 
@@ -188,15 +195,47 @@ def _column(rows: Sequence[Mapping[str, Any]], name: str, target: pa.DataType | 
     values = [row.get(name) for row in rows]
 
     def array(some: list[Any]) -> pa.Array:
-        # Arrow would cut fractions off.
-        if target is not None and pa.types.is_integer(target) and any(type(v) is float and v % 1 != 0 for v in some):
-            raise ValueError("not whole")
+        if target is not None:
+            _refuse_losses(some, target)
         return values_as_array(some, target)
 
     try:
         return array(values)
     except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
         raise _misfit(values, name, target, array) from error
+
+
+def _refuse_losses(values: Sequence[Any], target: pa.DataType) -> None:
+    """Raise `ValueError` if Arrow would cut off a part of one of the values, or take a truth value for a number."""
+    kinds, lost = set(map(type, values)), False
+    unit = getattr(target, "unit", None) if pa.types.is_timestamp(target) or pa.types.is_duration(target) else None
+    if pa.types.is_integer(target):
+        lost = not kinds <= {int, NoneType} and any(v % 1 != 0 for v in values if isinstance(v, _FLOATS))
+    elif pa.types.is_floating(target) and target.bit_width < 64:
+        most = float(np.finfo(target.to_pandas_dtype()).max)
+        lost = any(most < abs(float(v)) < math.inf for v in values if isinstance(v, _FLOATS))
+    elif pa.types.is_date(target) or unit in ("s", "ms"):
+        wanted = timedelta if pa.types.is_duration(target) else datetime
+        # Values that pandas takes for missing do not equal themselves.
+        moments: Sequence[Any] = (
+            values if kinds == {wanted} else [v for v in values if isinstance(v, wanted) and v == v]
+        )
+        if unit is None:
+            lost = any(v.time() != time.min for v in moments)
+        else:
+            name = "microseconds" if wanted is timedelta else "microsecond"
+            size = int(MICROSECONDS[unit])
+            lost = any(number % size for number in set(map(attrgetter(name), moments)))
+    if lost or (not kinds.isdisjoint(_TRUTHS) and (pa.types.is_integer(target) or pa.types.is_floating(target))):
+        raise ValueError(f"a value would lose something as {target}")
+
+
+def _way_out(value: object, target: pa.DataType) -> str:
+    if isinstance(value, _TRUTHS) and pa.types.is_primitive(target):
+        return "; write 0 or 1, or make the column boolean"
+    if isinstance(value, float | np.floating | datetime | timedelta):
+        return "; round it, or give the column a wider type"
+    return ""
 
 
 def _misfit(
@@ -207,7 +246,7 @@ def _misfit(
     value = values[row]
     said = f"row {row}: the value {shown(value)} of '{name}' "
     if target is not None:
-        return InputError(f"{said}does not fit the column, which has type {target}")
+        return InputError(f"{said}does not fit the column, which has type {target}{_way_out(value, target)}")
     if not _works(array, [value]):
         if isinstance(value, int):
             return InputError(f"{said}does not fit 64 bits; give it as text or as a decimal.Decimal")

@@ -135,7 +135,8 @@ class RecordChecker:
                 batch = one_batch(arrow_columns.with_plain_columns(batch, columns))
             arrays = [arrow_columns.plain_array(column, field.type) for column, field in zip(batch.columns, columns)]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise InputError(f"the batch does not fit the schema of the recogniser: {error}") from error
+            said = _misfit(batch, columns) or error
+            raise InputError(f"the batch does not fit the schema of the recogniser: {said}") from error
         # Batches whose schemas differ in nullability cannot be joined.
         return pa.RecordBatch.from_arrays(arrays, schema=columns)
 
@@ -265,6 +266,17 @@ class RecordChecker:
         """Continue from the counts of a snapshot."""
         self.numbered, self._at_once = counts["accepted"], counts["refused"]
         self._late, self.latest = counts["late"], counts["latest"]
+
+
+def _misfit(batch: pa.RecordBatch | pa.Table, columns: pa.Schema) -> str | None:
+    """What keeps a column of a batch from being one of the schema."""
+    for field, column in zip(columns, batch.columns):
+        try:
+            for chunk in getattr(column, "chunks", [column]):
+                arrow_columns.plain_array(chunk, field.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            return f"column '{field.name}': {error}"
+    return None
 
 
 def _lies_as(given: pa.DataType, data_type: pa.DataType) -> bool:
