@@ -388,3 +388,37 @@ def test_snapshots_find_predicates_by_name(predicate):
 
 def semantics_of(query):
     return evaluate(query.tree, Stream.from_dicts([{"type": "A", "v": 1}, {"type": "A", "v": 2}]))
+
+
+def _nan_above_two(v):
+    return float("nan") if v > 2 else v
+
+
+def _nan_or_none(v):
+    return None if v > 3 else float("nan") if v > 2 else v
+
+
+@pytest.mark.parametrize("runner", ["engine", "semantics"])
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        *((_nan_above_two, {"compile": compiled}) for compiled in (True, False)),
+        *((_nan_or_none, {"compile": compiled}) for compiled in (True, False)),
+        (lambda v: np.float32("nan") if v > 2 else v, {"compile": False}),
+        (lambda v: pa.scalar(None if v > 2 else v > 0), {"compile": False}),
+        (lambda v: pa.scalar(_nan_above_two(v)), {"compile": False}),
+        (lambda values: _nan_above_two(values[0]), {"of_set": True}),
+    ],
+)
+def test_nan_is_an_unknown_answer(predicate, function, options, runner):
+    predicate("known", **options)(function)
+    rows = [{"type": "A", "v": float(v)} for v in range(5)]
+    for text, found in (("known(a.v)", [1, 2]), ("NOT known(a.v)", [0])):
+        matches = cerflow.parse(f"SELECT * WHERE A AS a FILTER {text}").match(rows, runner=runner)
+        assert [match["detected_at"] for match in matches] == found
+
+
+def test_not_implemented_is_no_answer(predicate):
+    predicate("compares", compile=False)(lambda v: (5).__gt__(v))
+    with pytest.raises(PredicateError, match="it gave NotImplemented, which is no answer"):
+        cerflow.parse("SELECT * WHERE A AS a FILTER compares(a.v)").match([{"type": "A", "v": 1.5}]).count()

@@ -251,10 +251,31 @@ def _compile(predicate: Predicate, kinds: Sequence[ValueKind | None]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
-            return entry(predicate.function, [getattr(types, _TYPES[kind]) for kind in kinds if kind is not None])
+            given = [getattr(types, _TYPES[kind]) for kind in kinds if kind is not None]
+            return entry(_without_nan(predicate.function, given), given)
     except Exception as error:
         # Python can still run a function that Numba rejects for any reason.
         return f"Numba cannot compile it: {_reason(error)}"
+
+
+def _without_nan(function: Any, given: Sequence[Any]) -> Any:
+    """A function compiled by Numba for arguments of some types, which answers None where it would answer NaN."""
+    from numba import njit, types
+
+    body = function if hasattr(function, "py_func") else njit(function)
+    body.compile(tuple(given))
+    answer = body.overloads[tuple(given)].signature.return_type
+    if not isinstance(getattr(answer, "type", answer), types.Float):
+        return body
+
+    @njit
+    def known(*arguments):  # type: ignore[no-untyped-def]
+        found = body(*arguments)
+        if found is None or found != found:
+            return None
+        return found != 0
+
+    return known
 
 
 def _reason(error: Exception) -> str:

@@ -155,7 +155,14 @@ def array_of(values: Sequence[Any]) -> Any:
 
 
 def _truth(answer: Any) -> bool | None:
-    return None if answer is None else bool(answer)
+    if answer is None or answer is True or answer is False:
+        return answer
+    if isinstance(answer, pa.Scalar):
+        return _truth(answer.as_py())
+    if answer is NotImplemented:
+        raise TypeError("it gave NotImplemented, which is no answer")
+    # NaN counts as null.
+    return None if isinstance(answer, float | np.floating) and answer != answer else bool(answer)
 
 
 def given_as(form: Form, array: Any) -> Any:
