@@ -1,9 +1,12 @@
 """Positions that the caller has numbered stand in for those that the recogniser counts."""
 
+from copy import copy
+
 import pyarrow as pa
 import pytest
 
 import cerflow
+from cerflow.base.errors import BadRecordError
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.columns_needed import columns_needed, needs_positions
 
@@ -40,6 +43,37 @@ def test_a_test_of_text_and_position_is_not_made_once_per_text():
     table = pa.table({"type": ["A", "A", "A"]})
     found = cerflow.parse("SELECT * WHERE A AS a FILTER length(a.type) < time(a)").match(table).to_pylist()
     assert [row["detected_at"] for row in found] == [2]
+
+
+@pytest.mark.parametrize(
+    ("positions", "row", "reason"),
+    [
+        ([5, None, 7, 8], 1, "no position in 'at'"),
+        ([5, 7, 6, 8], 2, "the position 6 in 'at' does not ascend from 7"),
+        ([5, 6, 6, 8], 2, "the position 6 in 'at' does not ascend from 6"),
+        ([-1, 6, 7, 8], 0, "the position -1 in 'at' does not ascend; positions count from 0"),
+    ],
+)
+def test_they_are_known_and_ascend(positions, row, reason):
+    query, refused = cerflow.parse("SELECT * WHERE EVENT AS x"), []
+    events = EVENTS.set_column(3, "at", pa.array(positions, pa.int64()))
+    with pytest.raises(BadRecordError, match=f"row {row}: {reason}"):
+        query.recognizer(events.schema, position="at", time="t").push(events)
+    recognizer = query.recognizer(events.schema, position="at", time="t", on_bad_record=refused.append)
+    found = recognizer.push(events).to_pylist()
+    assert [match["start"] for match in found] == [p for k, p in enumerate(positions) if k != row]
+    assert [(r["row"], r["reason"]) for table in refused for r in table.to_pylist()] == [(row, reason)]
+
+
+def test_they_ascend_from_push_to_push_and_over_snapshots():
+    query = cerflow.parse("SELECT * WHERE A ; B")
+    recognizer = query.recognizer(EVENTS.schema, position="at")
+    recognizer.push(EVENTS)
+    for going_on in (recognizer, copy(recognizer), cerflow.Recognizer.restore(query, recognizer.snapshot())):
+        for given in (EVENTS, EVENTS.slice(3), {"type": "A", "at": 41}):
+            with pytest.raises(BadRecordError, match=r"row [0-9]+: the position [0-9]+ in 'at' does not ascend"):
+                going_on.push(given)
+        going_on.push({"type": "A", "at": 42})
 
 
 def test_windows_and_contiguity_count_the_events_that_come():

@@ -39,7 +39,7 @@ class RecordChecker:
     """
 
     #: See `cerflow.engine.recognize.transaction`.
-    changes = ("numbered", "_at_once", "_late", "latest")
+    changes = ("numbered", "_at_once", "_late", "latest", "last_position")
 
     def __init__(
         self, schema: Schema, policy: BadRecordPolicy, *, in_order: bool = True, numbers: Ints | None = None
@@ -70,6 +70,9 @@ class RecordChecker:
         self._late_rows: set[int] = set()
         #: The latest time so far, as the time column has it (None before the first event).
         self.latest: int | float | None = None
+        #: The column with the positions that events are given, if any, and the last of these.
+        self.position: str | None = None
+        self.last_position = -1
 
     @property
     def accepted(self) -> int:
@@ -119,7 +122,15 @@ class RecordChecker:
 
     def _passes(self, batch: pa.RecordBatch) -> bool:
         """Whether one pass shows that all rows are valid."""
-        return self._check is not None and self._check.passes(batch, self.latest)
+        return self._check is not None and self._check.passes(batch, self.latest) and self._ascends(batch)
+
+    def _ascends(self, batch: pa.RecordBatch) -> bool:
+        """Whether the positions that events are given, if any, are known and ascend."""
+        if self.position is None or not batch.num_rows:
+            return True
+        column = batch.column(self.position)
+        numbers = plain_numbers(column)
+        return not column.null_count and numbers[0] > self.last_position and bool((numbers[1:] > numbers[:-1]).all())
 
     def _aligned(self, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
         columns = self.schema.columns
@@ -153,6 +164,10 @@ class RecordChecker:
             if beyond is not None:
                 found.append((beyond, partial(self._beyond, rows.column(name), name, most)))
                 useless = useless | beyond
+        if not self._ascends(rows):
+            bad = self._bad_positions(rows.column(self.position))
+            found += bad
+            useless = useless | bad[0][0] | bad[1][0]
         if self.schema.time is not None:
             found.extend(self._bad_times(rows.column(self.schema.time), useless))
         if not any(mask.any() for mask, _ in found):
@@ -166,6 +181,18 @@ class RecordChecker:
     def _beyond(self, column: pa.Array, name: str, most: int, row: int) -> str:
         """Why an event with a value out of range is refused."""
         return f"the value {written(column[row])} of '{name}' {why(name, self.schema, most)}"
+
+    def _bad_positions(self, column: pa.Array) -> list[tuple[Mask, str | Callable[[int], str]]]:
+        """The positions that are unknown, and those that are not behind all before them."""
+        name, unknown = self.position, arrow_columns.truths_of(column.is_null())
+        values = np.where(unknown, np.iinfo(np.int64).min, plain_numbers(column))
+        before = np.maximum.accumulate(np.concatenate([[self.last_position], values[:-1]]))
+
+        def reason(row: int) -> str:
+            after = f" from {before[row]}" if before[row] >= 0 else "; positions count from 0"
+            return f"the position {values[row]} in '{name}' does not ascend{after}"
+
+        return [(unknown, f"no position in '{name}'"), (~unknown & (values <= before), reason)]
 
     def _bad_times(self, column: pa.Array, useless: Mask) -> list[tuple[Mask, str | Callable[[int], str]]]:
         """The times that are unknown or decrease; times of otherwise invalid events do not count."""
@@ -238,6 +265,8 @@ class RecordChecker:
         self.numbered += rows.num_rows
         if self.in_order and self.schema.time is not None and rows.num_rows:
             self.latest = _last(rows.column(self.schema.time)) if time is None else time
+        if self.position is not None and rows.num_rows:
+            self.last_position = int(_last(rows.column(self.position)))
         return exported
 
     @property
@@ -260,12 +289,20 @@ class RecordChecker:
     @property
     def counts(self) -> dict[str, object]:
         """The counts, for a snapshot."""
-        return {"accepted": self.numbered, "refused": self._at_once, "late": self._late, "latest": self.latest}
+        found: dict[str, object] = {
+            "accepted": self.numbered,
+            "refused": self._at_once,
+            "late": self._late,
+            "latest": self.latest,
+        }
+        return found if self.position is None else found | {"last_position": self.last_position}
 
     def take_over(self, counts: Mapping[str, Any]) -> None:
         """Continue from the counts of a snapshot."""
         self.numbered, self._at_once = counts["accepted"], counts["refused"]
         self._late, self.latest = counts["late"], counts["latest"]
+        # Those of earlier versions do not say it.
+        self.last_position = counts.get("last_position", -1)
 
 
 def _misfit(batch: pa.RecordBatch | pa.Table, columns: pa.Schema) -> str | None:

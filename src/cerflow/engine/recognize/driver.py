@@ -74,6 +74,7 @@ class Driver:
     ) -> None:
         self.plans = plans
         self.checker = checker
+        checker.position = next((plan.position for plan in plans.values()), None)
         self._columns = columns = checker.schema.columns
         self._completed = checker.schema.completing
         self._given = checker.schema.given

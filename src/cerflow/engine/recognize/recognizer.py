@@ -59,7 +59,8 @@ class Recognizer(StreamRecognizer):
     """Recognises the matches of one query in a stream that arrives in batches.
 
     ``schema`` describes the batches. ``position`` names a column that holds each event's position in the whole
-    stream; without it events are counted as they arrive, and ``positions=False`` leaves positions out.
+    stream, in ascending order; without it events are counted as they arrive, and ``positions=False`` leaves positions
+    out.
     ``on_bad_record`` says what happens to events that cannot be used: ``"fail"`` raises `BadRecordError`, ``"skip"``
     leaves them out, and a callable gets them as a table with two more columns, ``row`` and ``reason``. A ``plan`` for
     the query, schema and positions saves making one. With ``memory``, a number of bytes, a push whose state would need

@@ -97,6 +97,8 @@ def check_counts(header: Mapping[str, Any], schema: Schema) -> None:
     """Check the counts of the record checker: numbers of events, and the latest time as the time column has it."""
     for name in ("accepted", "refused", "late"):
         check_number(header, name, least=0)
+    if "last_position" in header:
+        check_number(header, "last_position", least=-1)
     require("latest" in header, "it does not say the latest time")
     latest = header["latest"]
     if latest is None:
