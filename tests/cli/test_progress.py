@@ -128,7 +128,7 @@ def test_what_is_no_size(size):
 @pytest.mark.parametrize(
     ("limit", "said"),
     [
-        (["--memory", "20MB"], "the state needs more than the 20,000,000 bytes"),
+        (["--memory", "20MB"], "bytes so far, more than the 20,000,000 bytes"),
         (["--timeout", "1 second"], "the run takes longer than --timeout allows (1 s)"),
     ],
 )

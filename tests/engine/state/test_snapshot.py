@@ -229,3 +229,17 @@ def test_what_kernels_rely_on_is_there_after_restoring(name):
     assert held.tolist() == np.bincount(live[:, layout.C_PARTITION], minlength=len(held)).tolist()
     arrays = read_snapshot(RECOGNIZER, base.snapshot).arrays
     assert all(np.array_equal(array, arrays[each]) for each, array in kept_arrays(memory.image()).items())
+
+
+def test_the_roles_and_columns_of_another_set_are_named():
+    columns = {"type": pa.string(), "t": pa.int64(), "u": pa.int64()}
+    queries = QuerySet({"q": "SELECT * WHERE A ; B", "r": "SELECT * WHERE B ; C"})
+    recognizer = queries.recognizer(pa.schema(columns), time="t")
+    recognizer.push({"type": "A", "t": 1, "u": 1})
+    for changes, roles, said in (
+        ({}, {"time": "u"}, "the snapshot was taken with time=t, but this recogniser has u"),
+        ({}, {}, "the snapshot was taken with time=t, but this recogniser has None"),
+        ({"u": pa.string()}, {"time": "t"}, "with the columns type string, t int64, u int64; this .* u string"),
+    ):
+        with pytest.raises(SnapshotError, match=said):
+            queries.restore(recognizer.snapshot(), pa.schema(columns | changes), **roles)

@@ -34,7 +34,7 @@ from cerflow.engine.recognize.transaction import StateBefore, Transaction
 from cerflow.engine.results.report import POSITION
 from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
-from cerflow.engine.state.validation import check_counts, check_events
+from cerflow.engine.state.validation import check_counts, check_events, check_origin
 from cerflow.engine.stopping import look
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import walk
@@ -152,9 +152,9 @@ class Driver:
         taken = sum(store.bytes for store in self._kept) + sum(machine.bytes for machine in self.machines.values())
         if self.memory is not None and taken > self.memory:
             raise MemoryLimitError(
-                f"the state needs more than the {self.memory:,} bytes that 'memory' allows: a window "
-                "(WITHIN), PARTITION BY, stricter conditions or SELECT COUNT(*) need less (see 'explain'), or allow "
-                "more"
+                f"the state needs {taken:,} bytes so far, more than the {self.memory:,} bytes that 'memory' allows: a "
+                "window (WITHIN), PARTITION BY, stricter conditions or SELECT COUNT(*) need less (see 'explain'), or "
+                "allow more"
             )
 
     # -- pushes --------------------------------------------------------------------------------------------------
@@ -411,6 +411,8 @@ class Driver:
 
         Raises `SnapshotError` if no recogniser of these queries could have such a state; then nothing has changed.
         """
+        for machine, part in zip(self.machines.values(), parts, strict=True):
+            check_origin(part.description, machine.plan.identity(machine.tables))
         counts = (shared or parts[0]).description
         check_counts(counts, self.checker.schema)
         if shared is not None:

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base.array_types import Ints
-from cerflow.base.errors import SnapshotError
 from cerflow.engine import layout
 from cerflow.engine.events.reader import EventReader
 from cerflow.engine.events.store import ChosenEvents, EventStore, StoredEvents
@@ -335,15 +334,11 @@ class Machine:
         return Contents(description, arrays, events.rows, events.positions)
 
     def take_over(self, contents: Contents, positions: Ints) -> None:
-        """Continue from a snapshot of the same plan; ``positions`` are those of the kept events.
+        """Continue from a snapshot of the same plan (see `check_origin`); ``positions`` are those of the kept events.
 
-        Raises `SnapshotError` if the snapshot is of another plan, or if the kernels could not rely on it.
+        Raises `SnapshotError` if the kernels could not rely on it.
         """
-        own = self.plan.identity(self.tables)
-        # The first snapshots of this version do not name the automaton, and later ones not what it remembers.
-        header = {**{name: own[name] for name in ("automaton", "remembering")}, **contents.description}
-        if {name: header.get(name) for name in own} != own:
-            raise SnapshotError("the snapshot numbers states or labels differently from this version of cerflow")
+        header = contents.description
         texts: Any = header.get("strings")
         check_strings(texts, self.tables)
         count, self.last_bound = self.came(header), check_number(header, "bound")

@@ -112,6 +112,26 @@ def check_counts(header: Mapping[str, Any], schema: Schema) -> None:
         check_number(header, "latest")
 
 
+def check_origin(header: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise `SnapshotError` unless a snapshot is of the plan of a machine, whose facts are its ``own``."""
+    # The first snapshots of this version do not name the automaton, and later ones not what it remembers.
+    header = {**{name: own[name] for name in ("automaton", "remembering")}, **header}
+    if {name: header.get(name) for name in own} == own:
+        return
+    for name in ("type", "typed_by", "constant_type", "time", "time_unit", "stream", "forget", "position", "positions"):
+        if header.get(name) != own.get(name):
+            given, wanted = (str(some.get(name)) for some in (header, own))
+            raise SnapshotError(f"the snapshot was taken with {name}={given:.60}, but this recogniser has {wanted}")
+    if header.get("columns") == own["columns"]:
+        raise SnapshotError("the snapshot numbers states or labels differently from this version of cerflow")
+    try:
+        theirs, ours = (pa.ipc.read_schema(pa.py_buffer(bytes.fromhex(some["columns"]))) for some in (header, own))
+    except (KeyError, TypeError, ValueError, OSError):
+        raise SnapshotError("the snapshot is damaged: its events are not described") from None
+    given, wanted = (", ".join(f"{f.name} {f.type}" for f in some) for some in (theirs, ours))
+    raise SnapshotError(f"the snapshot is of events with the columns {given:.500}; this recogniser has {wanted:.500}")
+
+
 def check_events(events: pa.Table, positions: Ints, columns: pa.Schema, came: int) -> None:
     """Events have the kept columns; their positions ascend, and are below the number of events so far."""
     require(events.schema == columns, "its events have other columns")
