@@ -355,13 +355,13 @@ OF_MIXED = pa.schema(
 
 
 @pytest.fixture
-def is_odd():
+def is_odd(predicate):
     def asked(n):
         if n == 7:
             raise RuntimeError("seven")
         return n % 2 == 1
 
-    cerflow.predicate("is_odd", compile=False)(asked)
+    predicate("is_odd", compile=False)(asked)
 
 
 def mixed(k):
