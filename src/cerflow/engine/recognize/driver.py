@@ -12,7 +12,6 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
@@ -26,10 +25,9 @@ from cerflow.engine.events.store import ChosenEvents, EventStore, WholeTable
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
-from cerflow.engine.recognize.machine import Machine
+from cerflow.engine.recognize.machine import Machine, Refuse
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.takers import Concerned, Taker, Takers
-from cerflow.engine.recognize.ticking import nobody, take_one_with_ticks
 from cerflow.engine.recognize.transaction import StateBefore, Transaction
 from cerflow.engine.results.report import POSITION
 from cerflow.engine.scan.room import lend_room
@@ -292,27 +290,8 @@ class Driver:
     def _take_one(
         self, event: Mapping[str, Any], values: Mapping[str, Any], takers: Sequence[Taker]
     ) -> dict[str, Matches] | None:
-        position = self.checker.numbered
-        found: dict[str, list[Part]] = {}
-        kept: EventStore | None = None
-        refused: list[int] = []
-        try:
-            self._takers.row.write(values)
-            # First all read, as what each of the two needs stays in the caches.
-            read = [(name, machine, s, s.read(event, values, position)) for name, machine, s in takers]
-        except ValueError:
-            return None
-        for name, machine, singles, events in read:
-            if events is not None and machine.store is not kept:
-                kept = machine.store
-                kept.add_one(position, values)
-            if machine.deadlines is not None:
-                found[name] = take_one_with_ticks(machine, singles, events, event, values, position)
-            elif events is not None:
-                found[name] = machine.advance(events, 1, refused.append)
-                machine.tidy()
-        if refused and kept is not None:
-            kept.drop_last()
+        found = self._takers.take_singly(takers, event, values, self.checker.numbered)
+        if found is None:
             return None
         for store in self._kept:
             if store.wants_cleaning:
@@ -328,44 +307,16 @@ class Driver:
             self.forget(wanted=True)
             rows = self.checker.accept(batch)
             if rows is not None and rows.num_rows:
-                found = self._process_one(rows, event, values, some)
+                look()
+                position, exported = self.checker.numbered, self.checker.accept_rows(rows)
+
+                def refuse(machine: Machine) -> Refuse:
+                    return partial(self._refuse, machine, rows, 0)
+
+                found = self._takers.take_row(some, event, values, rows, exported, position, refuse)
             matches = self._matches(found)
         self._spent = perf_counter() - begin
         return matches
-
-    def _process_one(
-        self, rows: pa.RecordBatch, event: Mapping[str, Any], values: Mapping[str, Any], some: Concerned
-    ) -> dict[str, list[Part]]:
-        """The detections at the event in a row that the checker accepted."""
-        look()
-        position, exported = self.checker.numbered, self.checker.accept_rows(rows)
-        # One that may refuse the event is asked as it is of a batch.
-        singly = [taker for taker in some.singly if not taker[1].may_refuse]
-        try:
-            self._takers.row.write(values)
-            own = [(name, machine, s, s.read(event, values, position)) for name, machine, s in singly]
-        except ValueError:
-            own = []
-        apart = {name for name, *_ in own}
-        others = [(name, machine) for name, machine, _ in (*some.singly, *some.batched) if name not in apart]
-        each = ((name, machine, machine.read(rows, position, exported)) for name, machine in others)
-        read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
-        here = position, rows, np.array([position])
-        kept = {machine.store: here for _, machine, _, events in own if events is not None}
-        kept |= {machine.store: (r.first, r.rows, r.needed) for _, machine, r in read if len(r.needed)}
-        for store, of_batch in kept.items():
-            store.keep(*of_batch)
-        found: dict[str, list[Part]] = {}
-        for name, machine, s, events in own:
-            if machine.deadlines is not None:
-                found[name] = take_one_with_ticks(machine, s, events, event, values, position)
-            elif events is not None:
-                found[name] = machine.advance(events, 1, nobody)
-                machine.tidy()
-        for name, machine, reading in read:
-            found[name] = machine.take(reading, partial(self._refuse, machine, rows, 0))
-            machine.tidy()
-        return found
 
     # -- what is remembered --------------------------------------------------------------------------------------
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from operator import not_
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.events.event_row import EventFields, EventRow
+from cerflow.engine.events.store import EventStore
 from cerflow.engine.events.text_tests import TextTests
-from cerflow.engine.recognize.machine import Machine
+from cerflow.engine.matches.unfolding import Part
+from cerflow.engine.recognize.machine import Machine, Refuse
 from cerflow.engine.recognize.single_events import SingleEvents, in_own_row
+from cerflow.engine.recognize.ticking import nobody, take_one_with_ticks
+from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.language.condition import Condition
 
 #: A query that gets a single event: its name, its machine, and what prepares the event.
@@ -72,3 +79,72 @@ class Takers:
         alone = len(found) == 1
         ready = [singles.ready and (alone or not machine.may_refuse) for _, machine, singles in found]
         return Concerned(tuple(compress(found, ready)), tuple(compress(found, map(not_, ready))))
+
+    def take_singly(
+        self, takers: Sequence[Taker], event: Mapping[str, Any], values: Mapping[str, Any], position: int
+    ) -> dict[str, list[Part]] | None:
+        """The detections of queries at an event; None if no row holds its values or a query may refuse it.
+
+        Then no query has processed it.
+        """
+        found: dict[str, list[Part]] = {}
+        kept: EventStore | None = None
+        refused: list[int] = []
+        try:
+            self.row.write(values)
+            # First all read, as what each of the two needs stays in the caches.
+            read = [(name, machine, s, s.read(event, values, position)) for name, machine, s in takers]
+        except ValueError:
+            return None
+        for name, machine, singles, events in read:
+            if events is not None and machine.store is not kept:
+                kept = machine.store
+                kept.add_one(position, values)
+            if machine.deadlines is not None:
+                found[name] = take_one_with_ticks(machine, singles, events, event, values, position)
+            elif events is not None:
+                found[name] = machine.advance(events, 1, refused.append)
+                machine.tidy()
+        if refused and kept is not None:
+            kept.drop_last()
+            return None
+        return found
+
+    def take_row(
+        self,
+        some: Concerned,
+        event: Mapping[str, Any],
+        values: Mapping[str, Any],
+        rows: pa.RecordBatch,
+        exported: ExportedBatch | None,
+        position: int,
+        refuse: Callable[[Machine], Refuse],
+    ) -> dict[str, list[Part]]:
+        """The detections at an event that the checker accepted in ``rows``; ``refuse`` gives what a machine calls."""
+        # One that may refuse the event is asked as it is of a batch.
+        singly = [taker for taker in some.singly if not taker[1].may_refuse]
+        try:
+            self.row.write(values)
+            own = [(name, machine, s, s.read(event, values, position)) for name, machine, s in singly]
+        except ValueError:
+            own = []
+        apart = {name for name, *_ in own}
+        others = [(name, machine) for name, machine, _ in (*some.singly, *some.batched) if name not in apart]
+        each = ((name, machine, machine.read(rows, position, exported)) for name, machine in others)
+        read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
+        here = position, rows, np.array([position])
+        kept = {machine.store: here for _, machine, _, events in own if events is not None}
+        kept |= {machine.store: (r.first, r.rows, r.needed) for _, machine, r in read if len(r.needed)}
+        for store, of_batch in kept.items():
+            store.keep(*of_batch)
+        found: dict[str, list[Part]] = {}
+        for name, machine, s, events in own:
+            if machine.deadlines is not None:
+                found[name] = take_one_with_ticks(machine, s, events, event, values, position)
+            elif events is not None:
+                found[name] = machine.advance(events, 1, nobody)
+                machine.tidy()
+        for name, machine, reading in read:
+            found[name] = machine.take(reading, refuse(machine))
+            machine.tidy()
+        return found
