@@ -372,3 +372,31 @@ def test_empty_batches():
     assert recognizer.push(pa.RecordBatch.from_pylist([], SCHEMA)).count() == 0
     assert recognizer.push(pa.Table.from_batches([], SCHEMA)).to_arrow().schema == recognizer.schema
     assert recognizer.events == 0
+
+
+def _broken(rows, at):
+    """A column of texts, one of which is not UTF-8."""
+    texts = pa.array([b"\xff\xfe" if k == at else b"text %d" % k for k in range(rows)], pa.binary())
+    return pa.StringArray.from_buffers(rows, texts.buffers()[1], texts.buffers()[2])
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize(("rows", "at"), [(500, 450), (5, 2)])
+@pytest.mark.parametrize("condition", ["substr(e.s, 1, 2) = 'te'", "lower(e.s) = 'text 1'"])
+def test_a_text_that_is_not_unicode_is_named_where_it_is_noticed(condition, rows, at, encoded):
+    query = cerflow.parse(f"SELECT * WHERE EVENT AS e FILTER {condition}")
+    texts, sound = _broken(rows, at), pa.array(["text 1", "text 2"])
+    if encoded:
+        texts = pa.DictionaryArray.from_arrays(pa.array(range(rows), pa.int32()), texts)
+        sound = sound.dictionary_encode()
+    events, sound = (pa.table({"s": some, "type": ["A"] * len(some)}) for some in (texts, sound))
+    place = "a text in the dictionary of 's'" if encoded else f"row {at}: the text in 's'"
+    with pytest.raises(InputError, match=f"{place} is not UTF-8; cast the column"):
+        query.match(events).count()
+    recognizer = query.recognizer(events.schema)
+    found = len(recognizer.push(sound))
+    with pytest.raises(InputError, match=f"{'' if encoded else 'row [0-9]+: '}.* is not UTF-8"):
+        recognizer.push(events)
+    # Nothing of it has been processed.
+    assert recognizer.events == 2
+    assert len(recognizer.push(sound)) == found > 0

@@ -245,6 +245,19 @@ class RecordChecker:
         self._late_rows.add(place)
         self._late += 1
 
+    def refuse_broken_texts(self, rows: pa.RecordBatch, begin: int, error: Exception) -> None:
+        """Raise `InputError` because of an ``error`` if a text in rows that were accepted is not one of Unicode."""
+        for name, column in zip(rows.schema.names, rows.columns):
+            remedy = "cast the column to binary and decode it, or leave such events out"
+            if pa.types.is_dictionary(column.type):
+                if not _is_sound(column.dictionary):
+                    raise InputError(f"a text in the dictionary of '{name}' is not UTF-8; {remedy}") from error
+            elif not _is_sound(column):
+                row = next(k for k in range(len(column)) if not _is_sound(column.slice(k, 1)))
+                number = begin + row if self.rows is None else int(self.rows[begin + row])
+                text = f"row {self._begin + number}: the text in '{name}' is not UTF-8; {remedy}"
+                raise InputError(text) from error
+
     def _refuse(self, rows: pa.RecordBatch, reasons: list[str | None]) -> pa.RecordBatch:
         bad = np.array([reason is not None for reason in reasons], bool)
         numbers = np.flatnonzero(bad)
@@ -303,6 +316,14 @@ class RecordChecker:
         self._late, self.latest = counts["late"], counts["latest"]
         # Those of earlier versions do not say it.
         self.last_position = counts.get("last_position", -1)
+
+
+def _is_sound(column: pa.Array) -> bool:
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _misfit(batch: pa.RecordBatch | pa.Table, columns: pa.Schema) -> str | None:

@@ -30,6 +30,7 @@ from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.takers import Concerned, Taker, Takers
 from cerflow.engine.recognize.transaction import StateBefore, Transaction
 from cerflow.engine.results.report import POSITION
+from cerflow.engine.scan.columns import ExportedBatch
 from cerflow.engine.scan.room import lend_room
 from cerflow.engine.state.snapshot import Contents
 from cerflow.engine.state.validation import check_counts, check_events, check_origin
@@ -245,6 +246,15 @@ class Driver:
         look()
         checker = self.checker
         first, exported = checker.numbered, checker.accept_rows(rows)
+        try:
+            return self._read(rows, first, exported, begin)
+        except (UnicodeDecodeError, pa.ArrowInvalid) as error:
+            checker.refuse_broken_texts(rows, begin, error)
+            raise
+
+    def _read(
+        self, rows: pa.RecordBatch, first: int, exported: ExportedBatch | None, begin: int
+    ) -> dict[str, list[Part]]:
         found: dict[str, list[Part]] = {}
         for store, machines in self._kept.items():
             each = ((name, machine, machine.read(rows, first, exported)) for name, machine in machines.items())

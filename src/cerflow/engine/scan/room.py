@@ -157,8 +157,14 @@ class ScanRoom:
 
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read new texts, and give codes to those that events have."""
-        for text in self.texts:
-            text.learn(batch)
+        try:
+            for text in self.texts:
+                text.learn(batch)
+        except (UnicodeDecodeError, pa.ArrowInvalid):
+            # Kernels have entered texts that nobody can read.
+            for text in self.texts:
+                text.begin_again()
+            raise
         count = self.control[layout.FIXES]
         if not count:
             return

@@ -123,6 +123,11 @@ class TextEntries:
         if self._column is not None:
             self._judge(self._texts if dictionary is None else dictionary, null=dictionary is not None)
 
+    def begin_again(self) -> None:
+        """Forget all entries."""
+        self._dictionary, self._words[layout.T_HELD] = None, -1
+        self._begin(_ENTRIES)
+
     def _show(self, **arrays: NDArray[Any]) -> None:
         """Hold some arrays as attributes, and let kernels know where they are."""
         for name, array in arrays.items():
