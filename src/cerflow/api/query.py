@@ -168,7 +168,8 @@ class Query(CheckedQuery):
         are of a ``constant_type``. With a time the events are ordered by it, ties by the column ``sequence`` and then
         by the order of the rows; without one only the order of the rows counts. ``time_unit`` says what times that are
         numbers count: ``"s"``, ``"ms"`` (unless given), ``"us"`` or ``"ns"``; timestamps need none, so giving one is an
-        error. ``runner="semantics"`` evaluates by definition (for short streams and every construct).
+        error. ``runner="semantics"`` evaluates by definition, for short streams and every construct: it lists all
+        that a part matches before a WITHIN or FILTER around it, so ``A+`` takes twice as long with each A more.
 
         ``forget`` (a duration, or text such as ``"30 minutes"``) cuts the substream of each key into sessions: a key
         whose next event comes later than that after its last one starts again. So idle keys are forgotten; without
