@@ -318,30 +318,39 @@ class ChosenEvents(EventStore):
 
     def kept(self) -> StoredEvents:
         """The current content."""
-        one = len(self._numbers) == 1
-        return _StoredChoice(self, self._numbers[0] if one else np.concatenate([np.zeros(0, np.int64), *self._numbers]))
+        return _StoredChoice(self, self._numbers)
 
 
 class _StoredChoice(StoredEvents):
-    """The events with some numbers in a whole table."""
+    """The events with some ``numbers`` in a whole table, batch by batch."""
 
-    def __init__(self, store: ChosenEvents, numbers: Ints) -> None:
+    def __init__(self, store: ChosenEvents, numbers: Sequence[Ints]) -> None:
         super().__init__(without_views(store.schema), [], [])
-        self._store, self._numbers = store, numbers
+        self._store, self._numbers = store, [*numbers]
+        self._ends = np.cumsum([*map(len, numbers)], dtype=np.int64)
 
     @property
     def positions(self) -> Ints:
-        return np.arange(len(self._numbers))
+        return np.arange(self._ends[-1] if len(self._ends) else 0)
 
     @property
     def rows(self) -> pa.Table:
         return self.at(self.positions)
 
     def at(self, positions: Ints) -> pa.Table:
-        return self._store.numbered.at(self._numbers[positions])
+        return self._store.numbered.at(self._in_table(positions))
 
     def in_one_piece(self, positions: Ints) -> tuple[pa.RecordBatch, Ints] | None:
-        return self._store.numbered.in_one_piece(self._numbers[positions])
+        return self._store.numbered.in_one_piece(self._in_table(positions))
+
+    def _in_table(self, positions: Ints) -> Ints:
+        """The numbers in the table of the events at these positions."""
+        batches = np.searchsorted(self._ends, positions, side="right")
+        found = np.empty(len(positions), np.int64)
+        for k in np.unique(batches).tolist():
+            own = batches == k
+            found[own] = self._numbers[k][positions[own] - (self._ends[k - 1] if k else 0)]
+        return found
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:
