@@ -204,7 +204,7 @@ def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(own) and pa.types.is_date(target) and not found.cast(own).equals(column):
         raise pa.ArrowInvalid(f"Casting from {own} to {target} would lose the time of the day; cast the column")
     if pa.types.is_floating(own) and pa.types.is_floating(target) and target.bit_width < own.bit_width:
-        before, after = (np.asarray(some.cast(pa.float64()).fill_null(0)) for some in (column, found))
+        before, after = (numbers_of(some.cast(pa.float64())) for some in (column, found))
         grown = np.flatnonzero(np.isinf(after) & ~np.isinf(before))
         if len(grown):
             raise pa.ArrowInvalid(f"{before[grown[0]]} does not fit {target}; give the column a wider type")

@@ -210,7 +210,7 @@ class EventStore:
         self._limit = 2 * self._count + limits.EVENT_SLACK
 
     def clear(self) -> None:
-        """Forget all events; the next ones are numbered anew."""
+        """Forget all events, and number the next ones from 0 on."""
         self.forget(np.zeros(0, np.int64))
 
     def take_over(self, events: pa.Table, positions: Ints) -> None:
@@ -241,11 +241,18 @@ class EventStore:
         return StoredEvents(self.schema, self._positions, self._pieces, latest)
 
 
-class WholeTable(EventStore):
-    """All events of a finite stream, whose table exists anyway; no event is copied or dropped.
+class _InTable(EventStore):
+    """The events of a finite stream, whose table exists anyway; nothing is copied or dropped."""
 
-    Views of texts become texts when events are read.
-    """
+    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
+        """Do nothing: the events are kept already."""
+
+    def forget(self, needed: Ints) -> None:
+        """Do nothing: the table exists anyway."""
+
+
+class WholeTable(_InTable):
+    """All events of a finite stream. Views of texts become texts when they are read."""
 
     def __init__(self, table: pa.Table) -> None:
         super().__init__(without_views(table.schema))
@@ -264,21 +271,14 @@ class WholeTable(EventStore):
         """All events, with the columns of a schema, among them their numbers by this ``name`` if it is there."""
         pieces = []
         for piece, place in zip(self._pieces, self._positions):
-            numbers = array_of_numbers(np.arange(place[0], place[0] + len(place)))
-            columns = [numbers if field.name == name else piece.column(field.name) for field in schema]
-            fields = [field if field.name == name else piece.schema.field(field.name) for field in schema]
-            pieces.append(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+            if name in schema.names:
+                piece = piece.append_column(name, array_of_numbers(np.arange(place[0], place[0] + len(place))))
+            pieces.append(piece.select(schema.names))
         return StoredEvents(without_views(pieces[0].schema if pieces else schema), self._positions, pieces)
 
-    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
-        """Do nothing: the events are kept already."""
 
-    def forget(self, needed: Ints) -> None:
-        """Do nothing: the table exists anyway."""
-
-
-class ChosenEvents(EventStore):
-    """Some events of a whole table, with numbers of their own; none is copied.
+class ChosenEvents(_InTable):
+    """Some events of a whole table, with numbers of their own.
 
     A column ``position`` has their numbers in the table.
     """
@@ -291,12 +291,6 @@ class ChosenEvents(EventStore):
     def choose(self, numbers: Ints) -> None:
         """Let the next events be those with these ``numbers`` in the table."""
         self._numbers.append(numbers)
-
-    def keep(self, first: int, rows: pa.RecordBatch, chosen: Ints) -> None:
-        """Do nothing: the table has the events already."""
-
-    def forget(self, needed: Ints) -> None:
-        """Do nothing: the table exists anyway."""
 
     def clear(self) -> None:
         """Forget which events there were."""

@@ -15,6 +15,7 @@ from cerflow.engine.evaluate.rows import finest_unit
 from cerflow.engine.events.event_row import EventFields, EventRow
 from cerflow.engine.events.store import EventStore
 from cerflow.engine.events.text_tests import TextTests
+from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.machine import Machine, Refuse
 from cerflow.engine.recognize.single_events import SingleEvents, in_own_row
@@ -24,6 +25,8 @@ from cerflow.language.condition import Condition
 
 #: A query that gets a single event: its name, its machine, and what prepares the event.
 Taker = tuple[str, Machine, SingleEvents]
+#: The same, and the event as the query reads it; None if it is not relevant.
+_Read = tuple[str, Machine, SingleEvents, EventArrays | None]
 
 
 class Concerned(NamedTuple):
@@ -87,24 +90,17 @@ class Takers:
 
         Then no query has processed it.
         """
-        found: dict[str, list[Part]] = {}
         kept: EventStore | None = None
         refused: list[int] = []
         try:
-            self.row.write(values)
-            # First all read, as what each of the two needs stays in the caches.
-            read = [(name, machine, s, s.read(event, values, position)) for name, machine, s in takers]
+            read = self._read(takers, event, values, position)
         except ValueError:
             return None
-        for name, machine, singles, events in read:
+        for _, machine, _, events in read:
             if events is not None and machine.store is not kept:
                 kept = machine.store
                 kept.add_one(position, values)
-            if machine.deadlines is not None:
-                found[name] = take_one_with_ticks(machine, singles, events, event, values, position)
-            elif events is not None:
-                found[name] = machine.advance(events, 1, refused.append)
-                machine.tidy()
+        found = _advanced(read, event, values, position, refused.append)
         if refused and kept is not None:
             kept.drop_last()
             return None
@@ -124,8 +120,7 @@ class Takers:
         # One that may refuse the event is asked as it is of a batch.
         singly = [taker for taker in some.singly if not taker[1].may_refuse]
         try:
-            self.row.write(values)
-            own = [(name, machine, s, s.read(event, values, position)) for name, machine, s in singly]
+            own = self._read(singly, event, values, position)
         except ValueError:
             own = []
         apart = {name for name, *_ in own}
@@ -137,14 +132,30 @@ class Takers:
         kept |= {machine.store: (r.first, r.rows, r.needed) for _, machine, r in read if len(r.needed)}
         for store, of_batch in kept.items():
             store.keep(*of_batch)
-        found: dict[str, list[Part]] = {}
-        for name, machine, s, events in own:
-            if machine.deadlines is not None:
-                found[name] = take_one_with_ticks(machine, s, events, event, values, position)
-            elif events is not None:
-                found[name] = machine.advance(events, 1, nobody)
-                machine.tidy()
+        found = _advanced(own, event, values, position, nobody)
         for name, machine, reading in read:
             found[name] = machine.take(reading, refuse(machine))
             machine.tidy()
         return found
+
+    def _read(
+        self, takers: Sequence[Taker], event: Mapping[str, Any], values: Mapping[str, Any], position: int
+    ) -> list[_Read]:
+        """What each query reads of an event; raises `ValueError` if a row cannot hold its values."""
+        self.row.write(values)
+        # First all read, as what reading needs stays in the caches.
+        return [(name, machine, singles, singles.read(event, values, position)) for name, machine, singles in takers]
+
+
+def _advanced(
+    read: Sequence[_Read], event: Mapping[str, Any], values: Mapping[str, Any], position: int, refuse: Refuse
+) -> dict[str, list[Part]]:
+    """The detections of queries at an event that they have read, and that is stored."""
+    found: dict[str, list[Part]] = {}
+    for name, machine, singles, events in read:
+        if machine.deadlines is not None:
+            found[name] = take_one_with_ticks(machine, singles, events, event, values, position)
+        elif events is not None:
+            found[name] = machine.advance(events, 1, refuse)
+            machine.tidy()
+    return found

@@ -22,14 +22,11 @@ from cerflow.engine.events.text_tests import TextColumn
 from cerflow.engine.kernels.table import has_twice, mark_equal
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
+from cerflow.engine.scan.columns import layout_of_text
 
 _UNKNOWN = -1
-#: How texts lie in columns of these types, and the bytes of a bound or view.
-_LAYOUTS = {
-    pa.string(): (layout.TEXT32, 4),
-    pa.large_string(): (layout.TEXT64, 8),
-    pa.string_view(): (layout.TEXT_VIEW, 16),
-}
+#: The bytes of a bound or view.
+_WIDTHS = {layout.TEXT32: 4, layout.TEXT64: 8, layout.TEXT_VIEW: 16}
 #: Where kernels read the address of each array.
 _WORDS = {
     "codes": layout.T_CODES,
@@ -318,9 +315,9 @@ def _key(text: bytes) -> int:
 
 def texts_equal(column: pa.Array, text: str) -> Mask:
     """Which values of a column of texts, but not of a dictionary, are a ``text``; null is not."""
-    if column.type not in _LAYOUTS:
-        column = column.cast(pa.string())
-    kind, width = _LAYOUTS[column.type]
+    kind = layout_of_text(column.type)
+    if kind is None:
+        return texts_equal(column.cast(pa.string()), text)
     _, places, *letters = column.buffers()
     known = text.encode()
     same, wanted = np.zeros(len(column), np.uint8), np.frombuffer(known.ljust(8, b"\0"), np.uint8)
@@ -328,7 +325,7 @@ def texts_equal(column: pa.Array, text: str) -> Mask:
         size = 0 if not letters or letters[0] is None else letters[0].size
         addresses = np.array([0 if buffer is None else buffer.address for buffer in letters], np.int64)
         bytes_at = pa.py_buffer(addresses).address if kind == layout.TEXT_VIEW else int(addresses[0])
-        at = places.address + width * column.offset
+        at = places.address + _WIDTHS[kind] * column.offset
         mark_equal(bytes_at, size, at, kind, len(column), pa.py_buffer(wanted).address, len(known), same)
     found: Mask = same.view(bool)
     return found & truths_of(column.is_valid()) if column.null_count else found

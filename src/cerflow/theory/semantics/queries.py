@@ -108,7 +108,7 @@ class _Session:
         self._query = query
         self._key = key
         self._sets = first_order
-        # A first-order filter may read a variable that is bound twice, which never matches but is no error.
+        # A first-order filter may read a variable that is bound twice: it never matches, and is not an error.
         self._denotation = None if first_order else Denotation(query.formula, events, clock)
         self._begin = 0
         self._places: dict[int | float, int] = {event.position: j for j, event in enumerate(events)}

@@ -187,7 +187,7 @@ def mark_block(s, begin, count, guards, wanted, programs, address):
     are the arrays of the scan at ``address``.
     """
     fill_guards(guards, count, 255)
-    # What takes long is asked of the rows that all else leaves.
+    # Slow tests come last: only the rows that all others leave are asked.
     for late in range(2):
         reason = mark_by(s, begin, count, guards, wanted, late == 1, programs)
         if reason != layout.SCANNED:

@@ -16,7 +16,7 @@ from cerflow.engine.scan import layout
 MORE = np.uint64(layout.MORE)
 #: The last of the lengths that bits tell apart.
 _LONGEST = np.int64(63)
-#: Where fewer than one row in so many is left, these are visited one by one.
+#: Visits rows one by one if fewer than one in so many is left.
 _FEW = 8
 #: The room of dictionaries whose indices are bytes, none of which is that of -1.
 _BYTES = 255

@@ -25,7 +25,8 @@ from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import CountWindow, Window
 from cerflow.logic.conditions.guards import TypeTest
 
-#: Rows are sorted by key where so many values of events before are read, and so many more for each column.
+#: Rows are sorted by key if links read at least ``_SORTED`` values of earlier events, and ``_SORTED_COLUMN`` more for
+#: each column.
 _SORTED, _SORTED_COLUMN = 4, 2
 
 
