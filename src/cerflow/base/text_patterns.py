@@ -78,6 +78,20 @@ def parts_of_texts(texts: Texts, first: int, length: int | None = None) -> Texts
     return Texts(pc.utf8_slice_codeunits(texts.array, min(max(first - 1, 0), stop), stop))
 
 
+def cased(texts: Sequence[str], function: str) -> Sequence[str]:
+    """``lower`` or ``upper`` of each text."""
+    import pyarrow.compute as pc
+
+    change = str.lower if function == "lower" else str.upper
+    if not isinstance(texts, Texts):
+        return [change(text) for text in texts]
+    changed = pc.call_function(f"ascii_{function}", [texts.array])
+    others = pc.invert(pc.string_is_ascii(texts.array))
+    # Beyond ASCII, one letter may become two.
+    some = [change(text) for text in texts.array.filter(others).to_pylist()]
+    return Texts(pc.replace_with_mask(changed, others, array_of_texts(some).cast(changed.type)) if some else changed)
+
+
 def found_in(texts: Sequence[str], expression: str) -> Mask:
     """In which texts a regular expression is found somewhere."""
     import pyarrow.compute as pc

@@ -21,7 +21,7 @@ from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
 from cerflow.base.operators import RELATIONS, Operator
 from cerflow.base.schema import ValueKind, kind_of
-from cerflow.base.text_patterns import found_in, lengths_of, texts_in_place
+from cerflow.base.text_patterns import cased, found_in, lengths_of, texts_in_place
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.layout import NULL
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
@@ -254,8 +254,7 @@ _FLOAT_FUNCTIONS: dict[str, Callable[[Floats], Floats]] = {
 def unary_function(name: str, operand: Vector) -> Vector:
     """A scalar function of `cerflow.language.condition.FUNCTIONS`, or unary minus (``-``)."""
     if name in ("lower", "upper"):
-        change = str.lower if name == "lower" else str.upper
-        return Vector(operand.kind, operand.data, operand.nulls, [change(s) for s in operand.dictionary])
+        return Vector(operand.kind, operand.data, operand.nulls, cased(operand.dictionary, name))
     if name == "length":
         lengths = lengths_of(operand.dictionary or [""])
         return Vector(ValueKind.INTEGER, lengths[operand.data], operand.nulls)
