@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cerflow
 from cerflow.base import limits
 from cerflow.base.arrow_columns import array_of_texts
-from cerflow.engine.scan import texts
+from cerflow.engine.scan import columns, texts
 from support.runners import bag, examples
 
 TEXTS = {"s": ["x", "y", "a long text that is no key", "xy", None], "u": ["p", "q", "x", "pq"]}
@@ -239,4 +239,4 @@ def test_columns_are_compared_with_a_text(kind):
     column = pa.array(["zz", *values * 3, "b"], kind)
     for text in [*values[:7], "büy", "buy\0", "z", "sell_everything and more"]:
         for part in (column, column.slice(3), column.slice(1, 7), column.slice(0, 0), column.slice(len(column) - 1)):
-            assert texts.texts_equal(part, text).tolist() == [value == text for value in part.to_pylist()]
+            assert columns.texts_equal(part, text).tolist() == [value == text for value in part.to_pylist()]

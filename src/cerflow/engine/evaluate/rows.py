@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, numbers_of, truths_of
+from cerflow.base.arrow_columns import array_of_numbers, numbers_of, plain_array, plain_type, values_taken
 from cerflow.base.decimals import written_text
 from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.graphs import grouped
@@ -25,6 +25,7 @@ from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
 from cerflow.engine.evaluate.precomputed_conditions import PRECOMPUTED, Precomputed, precomputed_truth
 from cerflow.engine.evaluate.predicate_answers import EventArgument, answers, answers_about_sets
 from cerflow.engine.evaluate.vectors import TruthVector, Vector
+from cerflow.engine.scan.columns import texts_equal
 from cerflow.language import condition as c
 from cerflow.language.node import Node, fold
 from cerflow.logic.conditions.evaluate import zone_called
@@ -99,15 +100,15 @@ class BatchRows:
     def named(self, column: str, name: str) -> Mask:
         """Where a column of text has this one."""
         values = self.batch.column(column)
-        if type(self) is BatchRows and column not in self._vectors and pa.types.is_string(values.type):
+        if type(self) is BatchRows and column not in self._vectors and not pa.types.is_dictionary(values.type):
             # The codes of all texts take longer.
-            same = pc.equal(values, array_of_texts([name])[0])
-            return truths_of(same) & truths_of(same.is_valid()) if same.null_count else truths_of(same)
+            return texts_equal(values, name)
         return vectors.compare_vectors(Operator.EQ, self.attribute(column), vectors.literal_vector(name)).true
 
     def _read(self, column: str, indices: Ints | None = None) -> Vector:
         values = self.batch.column(column)
-        return vectors.column_vector(values if indices is None else values.take(array_of_numbers(indices)), self.unit)
+        some = plain_array(values, plain_type(values.type)) if indices is None else values_taken(values, indices)
+        return vectors.column_vector(some, self.unit)
 
     def at(self, indices: Ints) -> BatchRows:
         """Some of the rows, in their order."""
@@ -285,17 +286,17 @@ def _on_dictionary(function: Callable[..., str | None], operands: Sequence[Vecto
 
 def _date_parts(operand: Vector, part: str, zone: str | None) -> Vector:
     """A part of moments in microseconds since 1970, see `cerflow.logic.conditions.register_values.DatePart`."""
-    distinct, codes = np.unique(np.where(operand.missing(), 0, operand.data), return_inverse=True)
-    moments = array_of_numbers(distinct.astype(np.int64)).cast(pa.timestamp("us", "UTC"))
+    known = np.where(operand.missing(), 0, operand.data).ravel().astype(np.int64, copy=False)
+    moments = array_of_numbers(known).cast(pa.timestamp("us"))
     if zone is not None:
         offset = zone_called(zone).utcoffset(None)
         if offset is None:
-            moments = moments.cast(pa.timestamp("us", zone))
+            moments = moments.cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone))
         else:
             moments = pc.add(moments, pa.scalar(offset, pa.duration("us")))
     found = pc.day_of_week(moments, count_from_zero=False) if part == "weekday" else getattr(pc, part)(moments)
     values = numbers_of(found.cast(pa.int64()))
-    return Vector(ValueKind.INTEGER, values[codes.reshape(operand.data.shape)], operand.missing())
+    return Vector(ValueKind.INTEGER, values.reshape(operand.data.shape), operand.missing())
 
 
 # -- what stands for each kind of node, given the rows, the node, and what was found for its children

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import IntRows, Ints, Mask, Smalls
-from cerflow.base.arrow_columns import numbers_of, with_plain_columns
+from cerflow.base.arrow_columns import numbers_of
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.measures import bounds, event_times, idle_bounds, measures
 from cerflow.engine.evaluate.rows import BatchRows
@@ -88,10 +88,6 @@ class EventReader:
         """
         if not self.by_columns:
             return self.scan.read(batch, first, occupied, exported, carried)
-        plain = with_plain_columns(batch)
-        if plain is not batch:
-            # The other one stays where it is.
-            batch, exported = plain, None
         rows = self.rows(batch, first)
         for number, truth in self._computed(rows).items():
             batch, exported = batch.append_column(computed_column(number), pa.array(truth.view(np.int8))), None

@@ -117,6 +117,8 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
 def _in_turn(matches: EventsInTurn, max_rows: int) -> Iterator[Unfolded]:
     """Matches of as many events each, at most ``max_rows`` at a time; each is a detection of its own."""
     detecting, width = matches.positions[-1], len(matches.marked)
+    marked = [matches.labels[place] for place in matches.marked]
+    same = all(np.ndim(label) == 0 for label in marked)
     # Long matches take no more room than in a graph.
     size = max(1, min(max_rows, (_EVENTS_EACH * max_rows + _MORE_EVENTS) // max(1, width)))
     for begin in range(0, len(detecting), size):
@@ -134,6 +136,7 @@ def _in_turn(matches: EventsInTurn, max_rows: int) -> Iterator[Unfolded]:
             positions,
             labels,
             len(matches.positions) - 1 in matches.marked,
+            [*zip(map(int, marked), events)] if same else None,
         )
 
 

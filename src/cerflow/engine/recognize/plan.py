@@ -26,9 +26,9 @@ from cerflow.engine.recognize.columns_needed import holding
 from cerflow.engine.recognize.sessions import SESSION, with_sessions
 from cerflow.engine.recognize.total_keys import TotalKeys
 from cerflow.engine.results.report import POSITION, Report
+from cerflow.engine.scan.columns import texts_equal
 from cerflow.engine.scan.program.compiler import ScanProgram, scan_program
 from cerflow.engine.scan.scan import BatchScan
-from cerflow.engine.scan.texts import texts_equal
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Condition, PredicateCall
 from cerflow.language.formula import DurationWindow

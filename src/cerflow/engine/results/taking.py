@@ -25,12 +25,19 @@ def taken(values: pa.Array, at: Smalls) -> pa.Array:
 
     For many indices a kernel takes texts and lists of texts, for which Arrow needs several times as long.
     """
+    if _is_all(at, len(values)):
+        return values
     many = len(at) >= max(limits.GATHERED_ROWS, len(values))
     if many and not values.null_count and values.type in (pa.string(), pa.list_(pa.string())):
         found = _texts(values, at)
         if found is not None:
             return found
     return values_taken(values, at)
+
+
+def _is_all(at: Smalls, count: int) -> bool:
+    """Whether some numbers below a ``count`` are all of them in turn."""
+    return len(at) == count > 0 and at[0] == 0 and at[-1] == count - 1 and bool((at[1:] > at[:-1]).all())
 
 
 def repeated_or_taken(values: pa.Array, codes: Ints, at: Smalls) -> pa.Array:

@@ -26,7 +26,8 @@ class Unfolded:
     Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``.
     ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is the mark
     ``used[e]``, at ``positions[e]`` with the label set ``labels[e]``; it is there once, however many matches contain
-    it. With ``end_detects`` the last event of each match is known to be the one that detected it.
+    it. With ``end_detects`` the last event of each match is known to be the one that detected it. ``by_place``, if
+    known, has for each place of an event in all matches its label set, and its number in each match.
     """
 
     detected: Ints
@@ -38,6 +39,7 @@ class Unfolded:
     positions: Ints
     labels: Ints
     end_detects: bool = False
+    by_place: Sequence[tuple[int, Smalls]] | None = None
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -47,7 +49,9 @@ class Unfolded:
         shown = ~hidden[self.events]
         offsets = np.append(0, np.cumsum(shown)).astype(np.int32)[self.offsets]
         events = self.events[shown]
-        return replace(self, offsets=offsets, events=events, ends=ends_of(offsets, events), end_detects=False)
+        return replace(
+            self, offsets=offsets, events=events, ends=ends_of(offsets, events), end_detects=False, by_place=None
+        )
 
 
 def ends_of(offsets: Smalls, events: Smalls) -> SmallRows:
@@ -126,7 +130,11 @@ class UnfoldedEvents:
     def of(self, label: str | None) -> tuple[Smalls, Smalls]:
         """The events with a label: where those of each match begin (and the last end), and the numbers of all."""
         if label not in self._of:
-            found = self.found
+            found, places = self.found, self._places(label)
+            if places is not None:
+                offsets = len(places) * np.arange(len(found) + 1, dtype=np.int32)
+                self._of[label] = offsets, np.stack(places, axis=1).ravel() if places else found.events[:0]
+                return self._of[label]
             own = self.having(label)[found.events]
             self._of[label] = np.append(0, np.cumsum(own)).astype(np.int32)[found.offsets], found.events[own]
         return self._of[label]
@@ -134,8 +142,16 @@ class UnfoldedEvents:
     def one_of(self, label: str | None) -> Smalls:
         """The number of the event with a label in each match, which has at most one; -1 without one."""
         if label not in self._one_of:
-            self._one_of[label] = ends_of(*self.of(label))[1]
+            places = self._places(label)
+            self._one_of[label] = places[0] if places is not None and len(places) == 1 else ends_of(*self.of(label))[1]
         return self._one_of[label]
+
+    def _places(self, label: str | None) -> list[Smalls] | None:
+        """The numbers of the events at each place that has a label in all matches; None if that is not known."""
+        by_place = self.found.by_place
+        if by_place is None or label is None or any(TYPE_LABEL in self.sets[labels] for labels, _ in by_place):
+            return None
+        return [events for labels, events in by_place if label in self.sets[labels]]
 
 
 def having_label(label: str, sets: Sequence[frozenset[str]], numbers: Ints, types: Callable[[], pa.Array]) -> Mask:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
+from cerflow.base.array_types import Mask
+from cerflow.base.arrow_columns import truths_of
 from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.base.units import DAY, MICROSECONDS, PER_SECOND
+from cerflow.engine.kernels.table import mark_equal
 from cerflow.engine.scan import layout
 
 _LAYOUTS = {
@@ -29,6 +33,8 @@ _LAYOUTS = {
     pa.string_view(): layout.TEXT_VIEW,
 }
 
+#: The bytes of a bound or view.
+_WIDTHS = {layout.TEXT32: 4, layout.TEXT64: 8, layout.TEXT_VIEW: 16}
 #: Digits that every integer of 64 bits has room for.
 _DIGITS = 18
 
@@ -67,6 +73,24 @@ def layout_of_text(data_type: pa.DataType) -> int | None:
         return _LAYOUTS.get(data_type.index_type) if is_text else None
     found = _LAYOUTS.get(data_type)
     return found if found is not None and found >= layout.TEXT32 else None
+
+
+def texts_equal(column: pa.Array, text: str) -> Mask:
+    """Which values of a column of texts, but not of a dictionary, are a ``text``; null is not."""
+    kind = layout_of_text(column.type)
+    if kind is None:
+        return texts_equal(column.cast(pa.string()), text)
+    _, places, *letters = column.buffers()
+    known = text.encode()
+    same, wanted = np.zeros(len(column), np.uint8), np.frombuffer(known.ljust(8, b"\0"), np.uint8)
+    if len(column):
+        size = 0 if not letters or letters[0] is None else letters[0].size
+        addresses = np.array([0 if buffer is None else buffer.address for buffer in letters], np.int64)
+        bytes_at = pa.py_buffer(addresses).address if kind == layout.TEXT_VIEW else int(addresses[0])
+        at = places.address + _WIDTHS[kind] * column.offset
+        mark_equal(bytes_at, size, at, kind, len(column), pa.py_buffer(wanted).address, len(known), same)
+    found: Mask = same.view(bool)
+    return found & truths_of(column.is_valid()) if column.null_count else found
 
 
 def column_row(kind: int, factor: int, *, floating: bool = False, condition: int = 0, child: int = 0) -> list[int]:

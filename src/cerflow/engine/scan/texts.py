@@ -15,18 +15,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cerflow.base import limits
-from cerflow.base.array_types import Bytes, IntRows, Ints, Mask
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, truths_of, values_taken, with_each_text_once
+from cerflow.base.array_types import Bytes, IntRows, Ints
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, values_taken, with_each_text_once
 from cerflow.engine.evaluate.string_codes import Strings
 from cerflow.engine.events.text_tests import TextColumn
-from cerflow.engine.kernels.table import has_twice, mark_equal
+from cerflow.engine.kernels.table import has_twice
 from cerflow.engine.layout import NULL
 from cerflow.engine.scan import layout
-from cerflow.engine.scan.columns import layout_of_text
 
 _UNKNOWN = -1
-#: The bytes of a bound or view.
-_WIDTHS = {layout.TEXT32: 4, layout.TEXT64: 8, layout.TEXT_VIEW: 16}
 #: Where kernels read the address of each array.
 _WORDS = {
     "codes": layout.T_CODES,
@@ -311,24 +308,6 @@ def _key(text: bytes) -> int:
     head, tail = int.from_bytes(text[:8], "little"), int.from_bytes(text[-8:], "little")
     key = (head * layout.MIX + (tail + len(text)) * layout.MORE) & ~0xFF & (1 << 64) - 1 | layout.SHORT
     return key - (key >> 63 << 64)
-
-
-def texts_equal(column: pa.Array, text: str) -> Mask:
-    """Which values of a column of texts, but not of a dictionary, are a ``text``; null is not."""
-    kind = layout_of_text(column.type)
-    if kind is None:
-        return texts_equal(column.cast(pa.string()), text)
-    _, places, *letters = column.buffers()
-    known = text.encode()
-    same, wanted = np.zeros(len(column), np.uint8), np.frombuffer(known.ljust(8, b"\0"), np.uint8)
-    if len(column):
-        size = 0 if not letters or letters[0] is None else letters[0].size
-        addresses = np.array([0 if buffer is None else buffer.address for buffer in letters], np.int64)
-        bytes_at = pa.py_buffer(addresses).address if kind == layout.TEXT_VIEW else int(addresses[0])
-        at = places.address + _WIDTHS[kind] * column.offset
-        mark_equal(bytes_at, size, at, kind, len(column), pa.py_buffer(wanted).address, len(known), same)
-    found: Mask = same.view(bool)
-    return found & truths_of(column.is_valid()) if column.null_count else found
 
 
 def _has_twice(texts: pa.Array) -> bool:
