@@ -17,6 +17,10 @@ QUERIES = [
     "SELECT * WHERE A : B AS x : EVENT",
     "SELECT x.v, time(b) AS d WHERE A AS x : EVENT AS b PARTITION BY k",
     "SELECT * WHERE EVENT:{20}",
+    "SELECT x.v, y.v AS w, first(x.v) AS f, count(B) AS n WHERE EVENT AS x : EVENT AS y",
+    "SELECT B.v, x.v AS w WHERE (A AS B : EVENT AS x) FILTER x.v > 1",
+    "SELECT e.v, count(A) AS a WHERE (A OR B) AS e : EVENT AS f : C",
+    "SELECT x, y WHERE EVENT AS x : (A OR C) AS y : EVENT",
     "SELECT b WHERE A AS x : EVENT AS b PARTITION BY k",
     "SELECT * WHERE (A AS a ; B AS b) FILTER b.v > a.v PARTITION BY k WITHIN 20 EVENTS",
 ]
@@ -47,7 +51,7 @@ def test_rows_and_graph_agree(text, monkeypatch):
         found = query.match(table, time="t")
         tables = [found.to_arrow(), found.to_arrow(flat=True), found.to_arrow(events="dictionary")]
         batches = [batch for rows in (1, 7) for batch in found.to_batches(rows)]
-        return [one.to_pylist() for one in (*tables, *batches, found[5:40:3])]
+        return [one.to_pylist() for one in (*tables, *batches, found[5:40:3], found[-9:], found[30:][:4], found[3:3])]
 
     of_rows = forms()
     assert read

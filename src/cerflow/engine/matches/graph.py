@@ -103,9 +103,18 @@ class EventsInTurn:
         some = [positions[begin:end] for positions in self.positions]
         pairs = np.array([some[place] * len(some) + place for place in self.marked], np.int64)
         distinct, found, number = _distinct(pairs.reshape(len(self.marked), len(some[0])))
-        own = [self.labels[place] for place in self.marked]
-        labels = [np.broadcast_to(one if np.ndim(one) == 0 else one[begin:end], len(some[0])) for one in own]
+        labels = [np.broadcast_to(self.own_labels(place, begin, end), len(some[0])) for place in self.marked]
         return distinct // len(some), np.array(labels, np.int64).ravel()[found], number
+
+    def among(self, span: slice) -> EventsInTurn:
+        """The matches of a slice."""
+        labels = [own if np.ndim(own) == 0 else own[span] for own in self.labels]
+        return EventsInTurn([own[span] for own in self.positions], labels)
+
+    def own_labels(self, place: int, begin: int, end: int) -> Any:
+        """The numbers of the label sets at a place of the matches ``[begin, end)``, or one for all."""
+        labels = self.labels[place]
+        return labels if np.ndim(labels) == 0 else labels[begin:end]
 
     def graph(self) -> MatchGraph:
         """The matches as a graph."""

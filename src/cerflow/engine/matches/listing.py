@@ -86,15 +86,16 @@ class Listing:
         self._part = part
         self._numbers = numbers
         self._made: dict[tuple[str, bool], pa.Array] = {}
-        rows = StoredRows(report, part.kept, found.positions)
         #: All events of the matches, as computed columns see them, and what is shown of them.
-        self._all = self._shown = UnfoldedEvents(found, part.label_sets, rows)
+        self._all = self._shown = UnfoldedEvents(found, part.label_sets, report, part.kept)
         detects_only = report.select.projection.kind is ProjectionKind.NONE
         if detects_only or report.keep is not None:
             names = frozenset(() if detects_only else (item.label for item in report.listed))
             sets = [labels & names for labels in part.label_sets]
-            hidden = np.array([not labels for labels in sets], bool)[found.labels]
-            self._shown = UnfoldedEvents(found.without(hidden) if hidden.any() else found, sets, rows)
+            hidden = np.array([not labels for labels in sets], bool)
+            hidden = hidden[found.listed.labels] if hidden.any() else hidden[:0]
+            shown = found.without(hidden) if hidden.any() else found
+            self._shown = UnfoldedEvents(shown, sets, report, part.kept)
 
     def __len__(self) -> int:
         return len(self._all.found)
@@ -129,8 +130,12 @@ class Listing:
             if of == "detected":
                 made = taken(self._detected.times if timed else self._detected.places, found.owner)
             else:
-                values = self._shown.rows.times if timed else self._shown.rows.places
-                made = (taken if found.end_detects else taken_or_null)(values, found.ends[0 if of == "start" else 1])
+                side = 0 if of == "start" else -1
+                rows = self._shown.rows_at(side)
+                own = rows or self._shown.rows
+                made = own.times if timed else own.places
+                if rows is None:
+                    made = (taken if found.end_detects else taken_or_null)(made, found.listed.ends[side])
             self._made[of, timed] = made
         return self._made[of, timed]
 
@@ -138,11 +143,15 @@ class Listing:
         return taken(self._detected.keys[k], self._all.found.owner)
 
     def _flat(self, column: FlatColumn) -> pa.Array:
-        rows = self._shown.rows
+        place = None if column.several or column.label is None else self._shown.place_of(column.label)
+        rows = self._shown.rows if place is None else self._shown.rows_at(place)
+        assert rows is not None
         if column.attribute is not None:
             values = rows.column(column.attribute)
         else:
             values = rows.places if column.field == "position" else rows.types
+        if place is not None:
+            return values
         if not column.several:
             return taken_or_null(values, self._shown.one_of(column.label))
         offsets, numbers = self._shown.of(column.label)
@@ -156,7 +165,7 @@ class Listing:
             values = pa.DictionaryArray.from_arrays(array_of_numbers(numbers), events, safe=False)
         else:
             values = self._events_of_matches()
-        return pa.ListArray.from_arrays(array_of_numbers(self._shown.found.offsets), values)
+        return pa.ListArray.from_arrays(array_of_numbers(self._shown.found.listed.offsets), values)
 
     @cached_property
     def dictionary(self) -> tuple[pa.StructArray, Ints, Smalls]:
@@ -164,9 +173,9 @@ class Listing:
 
         Keys are equal in all listings for the same event with the same label set.
         """
-        events, found = self._events, self._shown.found
+        events, found = self._events, self._shown.found.listed
         keys = found.positions * len(self._shown.sets) + found.labels
-        if found is self._all.found:
+        if found is self._all.found.listed:
             return events, keys, found.events
         used, numbers = np.unique(found.events, return_inverse=True)
         return events.take(array_of_numbers(used)), keys[used], numbers.astype(np.int32)
@@ -177,7 +186,7 @@ class Listing:
         return self._structs([taken(lists, numbers.astype(np.int32)), self._shown.rows.types], self._plain_fields)
 
     def _events_of_matches(self) -> pa.StructArray:
-        at = self._shown.found.events
+        at = self._shown.found.listed.events
         if len(at) < limits.GATHERED_ROWS:
             return taken(self._events, at)
         # Without types these are null, which codes cannot be.
@@ -203,7 +212,7 @@ class Listing:
         wanted = {item.label for item in listed if item.attributes is None or name in item.attributes}
         if len(wanted) == len({item.label for item in listed}):
             return values
-        shows = np.array([bool(labels & wanted) for labels in self._shown.sets], bool)[self._shown.found.labels]
+        shows = np.array([bool(labels & wanted) for labels in self._shown.sets], bool)[self._shown.found.listed.labels]
         return pc.if_else(pa.array(shows), values, pa.scalar(None, values.type))
 
     @cached_property
@@ -217,7 +226,7 @@ class Listing:
     @cached_property
     def _coded_labels(self) -> tuple[pa.ListArray, Ints]:
         """Lists of labels, sorted, and the number of each event's list; its type stands there for the placeholder."""
-        index = numbers = self._shown.found.labels
+        index = numbers = self._shown.found.listed.labels
         texts: list[list[str]] = [sorted(s - {TYPE_LABEL, UNNAMED}) for s in self._shown.sets]
         open_ = np.array([TYPE_LABEL in s for s in self._shown.sets], bool)
         if open_.any():

@@ -237,7 +237,10 @@ class Matches:
             unfolding = ((part, unfolded(part, self._limit, max_rows)) for part in self._parts)
         else:
             picks = picker.picks(self._parts, self._report, self._limit)
-            unfolding = ((part, picked(part, some, max_rows)) for part, some in picks)
+            unfolding = (
+                (part, unfolded(part, None, max_rows) if some is None else picked(part, some, max_rows))
+                for part, some in picks
+            )
         for part, matches in unfolding:
             for found in matches:
                 own = list(islice(numbers, len(found) if self._report.numbers_matches else 0))

@@ -22,10 +22,10 @@ from cerflow.engine.kernels.matches import search
 from cerflow.engine.kernels.matches.semiring import LEAST
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
-from cerflow.engine.matches.graph import MatchGraph
+from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph
 from cerflow.engine.matches.unfolding import Part, unfolded
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.unfolded_events import Unfolded, ends_of
+from cerflow.engine.results.unfolded_events import ListedEvents, Unfolded, ends_of
 
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]
@@ -37,6 +37,8 @@ _UNFOLDED = 4096
 
 #: A match: the number of its detection and its marks, in the order of the events.
 Pick = tuple[int, list[int]]
+#: Some matches of a part; None for all.
+Picks = tuple[Part, Iterator[Pick] | None]
 
 
 def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolded]:
@@ -49,7 +51,8 @@ def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolde
         offsets = np.cumsum([0, *(len(own) for _, own in some)], dtype=np.int32)
         positions, labels = (part.graph.marks[used, column] for column in (layout.M_POSITION, layout.M_LABEL))
         detected, ends = part.graph.detections[detections, layout.D_POSITION], ends_of(offsets, events)
-        yield Unfolded(detected, owner.astype(np.int32), offsets, events, ends, used, positions, labels)
+        listed = ListedEvents(offsets, events, ends, used, positions, labels)
+        yield Unfolded(detected, owner.astype(np.int32), listed)
 
 
 def _with_last(graph: MatchGraph, detection: int, marks: list[int]) -> list[int]:
@@ -86,13 +89,15 @@ class NumberRange:
     step: int
     of: Picker | None = None
 
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
         """The chosen matches of each part, in the order in which they are reported; no parts beyond the last choice."""
         passing = Passing(self)
+        chosen: Iterator[Picks]
         if self.of is not None:
-            chosen = ((part, passing.chosen(picks)) for part, picks in self.of.picks(parts, report, limit))
+            some = self.of.picks(parts, report, limit)
+            chosen = ((part, None if picks is None else passing.chosen(picks)) for part, picks in some)
         elif limit is None:
-            chosen = ((part, _numbered(part, passing)) for part in parts)
+            chosen = (_chosen_of(part, passing) for part in parts)
         else:
             chosen = ((part, _numbered_up_to(part, passing, limit)) for part in parts)
         for found in chosen:
@@ -140,6 +145,16 @@ class Passing:
                 yield pick
 
 
+def _chosen_of(part: Part, passing: Passing) -> Picks:
+    """The chosen matches of the next part; those that columns tell are cut out."""
+    found = part.found
+    if not isinstance(found, CountedMatches) or not isinstance(found.made, EventsInTurn):
+        return part, _numbered(part, passing)
+    ranks = passing.next(found.count)
+    make = partial(found.made.among, slice(ranks.start, ranks.stop, ranks.step))
+    return replace(part, found=CountedMatches(len(ranks), make, found.single)), None
+
+
 def _numbered(part: Part, passing: Passing) -> Iterator[Pick]:
     """The chosen matches of the next part."""
     counter = counting.MatchCounter(part, lags=False)
@@ -154,7 +169,8 @@ def _numbered_up_to(part: Part, passing: Passing, limit: int) -> Iterator[Pick]:
     while some := list(islice(chosen, _UNFOLDED)):
         detections = part.graph.detections[[d for own, _, _ in some for d in own]]
         listed = unfolded(replace(part, found=replace(part.graph, detections=detections)), limit, _UNFOLDED)
-        matches = (found.used[own] for found in listed for own in np.split(found.events, found.offsets[1:-1]))
+        each = (found.listed for found in listed)
+        matches = (found.used[own] for found in each for own in np.split(found.events, found.offsets[1:-1]))
         for own, total, ranks in some:
             numbered = enumerate(islice(matches, total))
             yield from ((own.start, marks.tolist()) for rank, marks in numbered if rank in ranks)
@@ -189,7 +205,7 @@ class First:
             raise ArgumentError(f"by must be 'start', 'events' or (label, attribute, function), not {self.by!r}")
         check_values(report, *self.by, _FUNCTIONS)
 
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
         """The first matches of each part."""
         for part in parts:
             yield part, self._of_part(part, report, limit)
@@ -274,7 +290,7 @@ class Sample:
     seed: int
     replacement: bool
 
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[tuple[Part, Iterator[Pick]]]:
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
         """The sample of each part."""
         draw = random.Random(self.seed)
         for part in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, STACK_COLUMNS, UNFOLDED
 from cerflow.engine.kernels.table import largest, order_detections, pick, unfold
 from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph, nodes_after_bottom
-from cerflow.engine.results.unfolded_events import Unfolded
+from cerflow.engine.results.unfolded_events import ListedEvents, Place, Unfolded
 from cerflow.engine.stopping import look
 
 #: The number of sets of events that are remembered during unfolding, and of all their events.
@@ -90,9 +91,7 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
             own = detections[first : last + 1]
             positions, last_marks = own[:, layout.D_POSITION], own[:, layout.D_MARK]
             marked = (last_marks != layout.NO_MARK) & (graph.marks[last_marks, layout.M_POSITION] == positions)
-            yield Unfolded(
-                np.ascontiguousarray(positions),
-                np.subtract(owner[:matches], first, out=owner[:matches]),
+            of_matches = ListedEvents(
                 offsets[: matches + 1],
                 events[: offsets[matches]],
                 ends[:, :matches],
@@ -100,8 +99,10 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
                 # One column at a time is faster than rows.
                 graph.marks[:, layout.M_POSITION][chosen],
                 graph.marks[:, layout.M_LABEL][chosen],
-                bool(marked.all()),
             )
+            np.subtract(owner, first, out=owner)
+            own_positions = np.ascontiguousarray(positions)
+            yield Unfolded(own_positions, owner[:matches], of_matches, end_detects=bool(marked.all()))
         number[used[: cursor[K_USED]]] = 0
         cursor[K_USED] = 0
         if reason == UNFOLDED:
@@ -117,27 +118,33 @@ def unfolded(part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]
 def _in_turn(matches: EventsInTurn, max_rows: int) -> Iterator[Unfolded]:
     """Matches of as many events each, at most ``max_rows`` at a time; each is a detection of its own."""
     detecting, width = matches.positions[-1], len(matches.marked)
-    marked = [matches.labels[place] for place in matches.marked]
-    same = all(np.ndim(label) == 0 for label in marked)
     # Long matches take no more room than in a graph.
     size = max(1, min(max_rows, (_EVENTS_EACH * max_rows + _MORE_EVENTS) // max(1, width)))
     for begin in range(0, len(detecting), size):
         look()
         detected = detecting[begin : begin + size]
-        positions, labels, number = matches.numbered(begin, begin + len(detected))
-        events, count = number.astype(np.int32), len(detected)
+        end, count = begin + len(detected), len(detected)
         yield Unfolded(
             detected,
             np.arange(count, dtype=np.int32),
-            width * np.arange(count + 1, dtype=np.int32),
-            events.T.ravel(),
-            events[[0, -1]] if width else np.full((2, count), -1, np.int32),
-            np.arange(len(positions), dtype=np.int32),
-            positions,
-            labels,
-            len(matches.positions) - 1 in matches.marked,
-            [*zip(map(int, marked), events)] if same else None,
+            partial(_listed, matches, begin, end),
+            end_detects=len(matches.positions) - 1 in matches.marked,
+            places=[Place(matches.positions[k][begin:end], matches.own_labels(k, begin, end)) for k in matches.marked],
         )
+
+
+def _listed(matches: EventsInTurn, begin: int, end: int) -> ListedEvents:
+    """The events of the matches ``[begin, end)``."""
+    positions, labels, number = matches.numbered(begin, end)
+    events, count, width = number.astype(np.int32), end - begin, len(matches.marked)
+    return ListedEvents(
+        width * np.arange(count + 1, dtype=np.int32),
+        events.T.ravel(),
+        events[[0, -1]] if width else np.full((2, count), -1, np.int32),
+        np.arange(len(positions), dtype=np.int32),
+        positions,
+        labels,
+    )
 
 
 def chosen_parts(parts: Iterable[Part]) -> Iterator[Part]:

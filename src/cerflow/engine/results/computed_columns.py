@@ -86,14 +86,18 @@ class ComputedColumns:
 
     def _of_event(self, label: str, name: str) -> pa.Array:
         """An attribute of the label's event in each match."""
-        return taken_or_null(self.events.rows.column(self.schema.column(name)), self.events.one_of(label))
+        column, place = self.schema.column(name), self.events.place_of(label)
+        rows = None if place is None else self.events.rows_at(place)
+        if rows is not None:
+            return rows.column(column)
+        return taken_or_null(self.events.rows.column(column), self.events.one_of(label))
 
     def _place(self, label: str) -> pa.Array:
         """The position of the label's event in the whole stream."""
         if self.numbered is not None:
             return self._of_event(label, self.numbered).cast(pa.int64())
         at = self.events.one_of(label)
-        return array_of_numbers(np.append(self.events.found.positions, -1)[at], at < 0)
+        return array_of_numbers(np.append(self.events.found.listed.positions, -1)[at], at < 0)
 
     def _flatten(self, current: Node, children: Sequence[Node]) -> Node:
         """Replace ``x.a``, ``time(x)``, aggregates and calls by bare attributes of the gathered rows."""
@@ -192,7 +196,7 @@ class _LabelEvents:
         self.groups = Grouping(np.diff(offsets).astype(np.int64))
         having = of.events.having(label)
         self._row = (np.cumsum(having) - 1)[self.numbers]
-        positions = of.events.found.positions[having]
+        positions = of.events.found.listed.positions[having]
         batch = one_batch(of.kept.at(positions))
         numbers = positions if of.numbered is None else numbers_of(batch.column(of.numbered).cast(pa.int64()))
         self._rows = BatchRows(batch, of.schema, positions, finest_unit(of.schema), numbers)

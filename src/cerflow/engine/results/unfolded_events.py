@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,38 +21,70 @@ from cerflow.language.formula import UNNAMED
 
 
 @dataclass(frozen=True)
-class Unfolded:
-    """Matches as flat arrays.
+class ListedEvents:
+    """The events of matches as flat arrays.
 
-    Match m was detected at ``detected[owner[m]]`` and has the events ``events[offsets[m] : offsets[m + 1]]``.
-    ``ends[0, m]`` is the first of them and ``ends[1, m]`` the last, -1 if there are none. Event e is the mark
-    ``used[e]``, at ``positions[e]`` with the label set ``labels[e]``; it is there once, however many matches contain
-    it. With ``end_detects`` the last event of each match is known to be the one that detected it. ``by_place``, if
-    known, has for each place of an event in all matches its label set, and its number in each match.
+    Match m has the events ``events[offsets[m] : offsets[m + 1]]``; ``ends[0, m]`` is the first of them and
+    ``ends[1, m]`` the last, -1 if there are none. Event e is the mark ``used[e]``, at ``positions[e]`` with the label
+    set ``labels[e]``; it is there once, however many matches contain it.
     """
 
-    detected: Ints
-    owner: Smalls
     offsets: Smalls
     events: Smalls
     ends: SmallRows  # (2, matches)
     used: Smalls
     positions: Ints
     labels: Ints
-    end_detects: bool = False
-    by_place: Sequence[tuple[int, Smalls]] | None = None
+
+    def without(self, hidden: Mask) -> ListedEvents:
+        """The same without hidden events; events keep their numbers."""
+        shown = ~hidden[self.events]
+        offsets = np.append(0, np.cumsum(shown)).astype(np.int32)[self.offsets]
+        events = self.events[shown]
+        return replace(self, offsets=offsets, events=events, ends=ends_of(offsets, events))
+
+
+@dataclass(frozen=True)
+class Place:
+    """The events at one place of all matches: their ``positions``, and their label sets or the one of all."""
+
+    positions: Ints
+    labels: Any
+
+
+class Unfolded:
+    """Matches, of which m was detected at ``detected[owner[m]]``, with their events, or what lists these when asked.
+
+    With ``end_detects`` the last event of each match is known to be the one that detected it. ``places`` are those of
+    the events, if all matches have the same.
+    """
+
+    def __init__(
+        self,
+        detected: Ints,
+        owner: Smalls,
+        listed: ListedEvents | Callable[[], ListedEvents],
+        *,
+        end_detects: bool = False,
+        places: Sequence[Place] = (),
+    ) -> None:
+        self.detected = detected
+        self.owner = owner
+        self.end_detects = end_detects
+        self.places = places
+        self._listed = listed
+
+    @cached_property
+    def listed(self) -> ListedEvents:
+        """The events of the matches."""
+        return self._listed if isinstance(self._listed, ListedEvents) else self._listed()
 
     def __len__(self) -> int:
         return len(self.owner)
 
     def without(self, hidden: Mask) -> Unfolded:
         """The same matches without hidden events; events keep their numbers."""
-        shown = ~hidden[self.events]
-        offsets = np.append(0, np.cumsum(shown)).astype(np.int32)[self.offsets]
-        events = self.events[shown]
-        return replace(
-            self, offsets=offsets, events=events, ends=ends_of(offsets, events), end_detects=False, by_place=None
-        )
+        return Unfolded(self.detected, self.owner, partial(self.listed.without, hidden))
 
 
 def ends_of(offsets: Smalls, events: Smalls) -> SmallRows:
@@ -111,30 +144,64 @@ class StoredRows:
 class UnfoldedEvents:
     """The events of matches; ``sets`` are the label sets that the numbers of ``found`` refer to."""
 
-    def __init__(self, found: Unfolded, sets: Sequence[frozenset[str]], rows: StoredRows) -> None:
+    def __init__(self, found: Unfolded, sets: Sequence[frozenset[str]], report: Report, kept: StoredEvents) -> None:
         self.found = found
         self.sets = sets
-        self.rows = rows
+        self._report = report
+        self._kept = kept
         self._of: dict[str | None, tuple[Smalls, Smalls]] = {}
         self._one_of: dict[str | None, Smalls] = {}
+        self._rows_at: dict[int, StoredRows] = {}
+        self._types: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def rows(self) -> StoredRows:
+        """The columns of all events."""
+        return StoredRows(self._report, self._kept, self.found.listed.positions)
+
+    def rows_at(self, place: int) -> StoredRows | None:
+        """The columns of the events at a place, such as -1 for the last ones, for each match; None if it is unknown."""
+        places = self.found.places
+        if not places:
+            return None
+        place %= len(places)
+        if place not in self._rows_at:
+            self._rows_at[place] = StoredRows(self._report, self._kept, places[place].positions)
+        return self._rows_at[place]
+
+    def place_of(self, label: str) -> int | None:
+        """The only place whose events have a label, which they have in all matches; None if that is not known."""
+        found = None
+        having, open_ = (np.array([some in s for s in self.sets], bool) for some in (label, TYPE_LABEL))
+        for number, place in enumerate(self.found.places):
+            own = having[place.labels]
+            if found is None and own.all():
+                found = number
+            elif own.any() or (open_[place.labels].any() and label in self._types_at(number)):
+                return None
+        return found
+
+    def _types_at(self, place: int) -> frozenset[str]:
+        """The types of the events at a place."""
+        if place not in self._types:
+            rows = self.rows_at(place)
+            self._types[place] = frozenset() if rows is None else frozenset(rows.types.unique().to_pylist())
+        return self._types[place]
 
     def having(self, label: str | None) -> Mask:
         """Marks the events with a label; None stands for events with none of the labels that have columns."""
+        labels = self.found.listed.labels
         if label is not None:
-            return having_label(label, self.sets, self.found.labels, lambda: self.rows.types)
-        found: Mask = np.ones(len(self.found.labels), bool)
-        for named in {column.label for column in self.rows.report.flat} - {None}:
+            return having_label(label, self.sets, labels, lambda: self.rows.types)
+        found: Mask = np.ones(len(labels), bool)
+        for named in {column.label for column in self._report.flat} - {None}:
             found &= ~self.having(named)
         return found
 
     def of(self, label: str | None) -> tuple[Smalls, Smalls]:
         """The events with a label: where those of each match begin (and the last end), and the numbers of all."""
         if label not in self._of:
-            found, places = self.found, self._places(label)
-            if places is not None:
-                offsets = len(places) * np.arange(len(found) + 1, dtype=np.int32)
-                self._of[label] = offsets, np.stack(places, axis=1).ravel() if places else found.events[:0]
-                return self._of[label]
+            found = self.found.listed
             own = self.having(label)[found.events]
             self._of[label] = np.append(0, np.cumsum(own)).astype(np.int32)[found.offsets], found.events[own]
         return self._of[label]
@@ -142,16 +209,8 @@ class UnfoldedEvents:
     def one_of(self, label: str | None) -> Smalls:
         """The number of the event with a label in each match, which has at most one; -1 without one."""
         if label not in self._one_of:
-            places = self._places(label)
-            self._one_of[label] = places[0] if places is not None and len(places) == 1 else ends_of(*self.of(label))[1]
+            self._one_of[label] = ends_of(*self.of(label))[1]
         return self._one_of[label]
-
-    def _places(self, label: str | None) -> list[Smalls] | None:
-        """The numbers of the events at each place that has a label in all matches; None if that is not known."""
-        by_place = self.found.by_place
-        if by_place is None or label is None or any(TYPE_LABEL in self.sets[labels] for labels, _ in by_place):
-            return None
-        return [events for labels, events in by_place if label in self.sets[labels]]
 
 
 def having_label(label: str, sets: Sequence[frozenset[str]], numbers: Ints, types: Callable[[], pa.Array]) -> Mask:
