@@ -287,7 +287,7 @@ class ScanArrays(NamedTuple):
     opened: IntRows  # (room, 2): events that matches wait in: the hash of the key, below it the one before; the measure
     partials: SmallRows  # (room, 2): the first event in `opened`, of a match its row; what it extends, or its last row
     join_guards: Ints  # (steps,) by step of a match that is joined, the guards of which one must hold
-    join_keys: IntRows  # (0 or 2, 7): as rows of outputs, a value of an event, and the equal one of the next event
+    join_keys: IntRows  # (2n, 7): as rows of outputs, n values of an event, and the equal ones of the next event
     looked_up: Ints  # by event in `opened`, if there are `join_keys`: the hash that it looks up, below it what is there
     join_kills: Ints  # (steps - 1,) those that no event may have between that of a step and the next one
     ordinals: Ints  # by row, for WITHIN: the number of its key, below it how many events of it are before; -1: no key

@@ -11,7 +11,7 @@ from cerflow.engine.kernels.scan.blocks import compute_link
 from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
 from cerflow.engine.kernels.scan.keys import (
     enter_slot,
-    hash_of_value,
+    hash_of_values,
     is_entered,
     list_rows,
     shift_of_slots,
@@ -154,9 +154,9 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
     heads, entries = v.start_of(s.flows), v.start_of(s.opened)
     rows, partials, room = v.start_of(s.slot_of), v.start_of(s.partials), s.partials.shape[0]
     any_kills, mixed = kills != 0, step > 0 or kills != 0
-    handing, handed, equal = s.join_keys.shape[0] > 0, np.int64(0), np.int64(0)
-    if handing:
-        handed, equal = output_words(s, s.join_keys[0]), output_words(s, s.join_keys[1])
+    handing, handed, equal = np.int64(s.join_keys.shape[0] >> 1), np.int64(0), np.int64(0)
+    if handing > 0:
+        handed, equal = output_words(s, s.join_keys[0]), output_words(s, s.join_keys[handing])
     # One entry of a key is the only one that counts: the latest, or the earliest that is in the window.
     latest = choice == LATEST and s.links.shape[0] == 0
     earliest = choice == EARLIEST and s.links.shape[0] == 0 and kills == 0
@@ -175,13 +175,13 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
         for n in range(some):
             row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
             wanted = key
-            if handing:
-                key = hash_of_value(s, s.join_keys[0], row, address)
-                wanted = hash_of_value(s, s.join_keys[1], row, address)
+            if handing > 0:
+                key = hash_of_values(s, np.int64(0), handing, row, address)
+                wanted = hash_of_values(s, handing, 2 * handing, row, address)
             slot = max(key, np.int64(0)) >> shift
             head, own, known = heads + 8 * width * slot, v.load_byte(guards, row), is_entered(s, slot)
             there, latest_there = head, v.load_word(head, 0) if known and key >= 0 else np.int64(-1)
-            if handing:
+            if handing > 0:
                 slot_there = max(wanted, np.int64(0)) >> shift
                 there = heads + 8 * width * slot_there
                 latest_there = v.load_word(there, 0) if wanted >= 0 and is_entered(s, slot_there) else np.int64(-1)
@@ -251,7 +251,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     v.store_word(entries, 2 * opened, key << 32 | (entry + 1))
                     v.store_word(entries, 2 * opened + 1, measure)
                     v.store_int(rows, opened, row)
-                    if handing:
+                    if handing > 0:
                         s.looked_up[opened] = wanted << 32 | (latest_there + 1)
                     entry = opened
                     opened += 1

@@ -200,13 +200,18 @@ def _word_for_hash(s, output, row, address):
 
 
 @part
-def hash_of_value(s, output, row, address):
-    """A hash of 31 bits of the value of an ``output`` for a ``row``; -1 for null.
+def hash_of_values(s, begin, end, row, address):
+    """A hash of 31 bits of the values ``[begin, end)`` of `join_keys` for a ``row``; -1 if one of them is null.
 
     ``s`` are the arrays of the scan at ``address``.
     """
-    word, missing = _word_for_hash(s, output, row, address)
-    return np.int64(-1) if missing else np.int64(mixed(np.uint64(0), word) >> SHORTER)
+    h = np.uint64(0)
+    for k in range(begin, end):
+        word, missing = _word_for_hash(s, s.join_keys[k], row, address)
+        if missing:
+            return np.int64(-1)
+        h = mixed(h, word)
+    return np.int64(h >> SHORTER)
 
 
 @inlined

@@ -115,15 +115,16 @@ class Links:
         return [[*link[:3], mask, link[3]] for link, mask in order], decided
 
     def handed(self) -> list[list[int]]:
-        """Rows of `ScanArrays.outputs`: a value of an event that equals another of the next one in every match."""
+        """Rows of `ScanArrays.outputs`: values of an event that equal others of the next in every match, and these."""
         moves, initial = self._tables.moves.rows, self._tables.transducer.initial
         found = [set(self._equal(move)) for move in moves if move.transition.source not in initial]
+        pairs = []
         for now, before in sorted(set.intersection(*found)) if found else ():
-            rows = self._outputs.get(before), self._outputs.get(now)
-            forms = {None if row is None else row[layout.O_FORM] for row in rows}
-            if len(forms) == 1 and forms <= {layout.AS_INT, layout.AS_FLOAT, layout.AS_TEXT}:
-                return [list(row) for row in rows if row is not None]
-        return []
+            rows = [list(self._outputs[column]) for column in (before, now) if column in self._outputs]
+            forms = {row[layout.O_FORM] for row in rows}
+            if len(rows) == 2 and len(forms) == 1 and forms <= {layout.AS_INT, layout.AS_FLOAT, layout.AS_TEXT}:
+                pairs.append(rows)
+        return [pair[side] for side in (0, 1) for pair in pairs]
 
     def _equal(self, move: Move) -> Iterator[tuple[int, int]]:
         """The columns of events that a move finds equal: of its event, and of the one before."""
