@@ -14,7 +14,7 @@ from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan import vectors
 from cerflow.engine.kernels.scan.marks import fill_guards, mark
 from cerflow.engine.kernels.scan.programs import truth_at
-from cerflow.engine.kernels.scan.texts import equal_texts
+from cerflow.engine.kernels.scan.texts import entries_of, equal_texts
 from cerflow.engine.kernels.step.bytecode import words_compare
 from cerflow.engine.layout import CODE_ARGUMENT, CODE_OPCODE, EQ, GE, GT, LE, LT, NULL, PROGRAM
 from cerflow.engine.scan import layout
@@ -144,12 +144,31 @@ def _read(s, column, distance, count, top):
         null = np.int64(v.NAN) if s.columns[column, layout.C_FLOAT] else np.int64(NULL)
         for k in range(count if valid != 0 else 0):
             v.store_word(to, k, v.load_word(to, k) if v.has_bit(valid, offset + v.load_word(at, k)) else null)
+    elif truth and first >= 0:
+        _write_truths(s, column, first, count, to)
     elif truth:
         for k in range(count):
             v.store_word(to, k, truth_at(s, column, v.load_word(at, k)))
     else:
         for k in range(count):
             v.store_word(to, k, v.word_of(s.columns, column, v.load_word(at, k), s.control[layout.FIRST]))
+
+
+@part
+def _write_truths(s, column, begin, count, to):
+    """Write `truth_at` for ``count`` rows from row ``begin`` on; their texts are looked for together."""
+    t, number, entries = s.columns[column, layout.C_FACTOR], s.columns[column, layout.C_CONDITION], s.rows
+    known = entries_of(s.texts, t, begin, count, entries)
+    classes, truths = s.texts[t, layout.T_CLASSES], s.texts[t, layout.T_TRUTHS]
+    width, judged, last = s.texts[t, layout.T_WIDTH], s.texts[t, layout.T_JUDGED], np.int64(0)
+    for k in range(count if known else 0):
+        last = max(last, entries[k])
+    if not known or last >= judged:
+        s.control[layout.UNJUDGED] = layout.NO_CLASS if known else layout.NO_ROOM
+        s.control[layout.TEXT] = t
+        return
+    for k in range(count):
+        v.store_word(to, k, v.load_word(truths, v.load_word(classes, entries[k]) * width + number))
 
 
 # -- tests -------------------------------------------------------------------------------------------------------------
@@ -248,17 +267,27 @@ def _decide(s, n, begin, size, guards):
 @part
 def _decide_by_program(s, start, stop, begin, size, guards, matters, held, failed):
     """Close the guards that a program rules out; sets `UNJUDGED` where a text is not known yet."""
-    row = np.int64(0)
+    row, chosen, wide = np.int64(0), v.start_of(s.chosen), v.start_of(s.wide)
     while row < size and s.control[layout.UNJUDGED] == 0:
-        some = np.int64(0)
-        while row < size and some < layout.STRETCH:
-            s.chosen[some] = begin + row
+        first, some = row, np.int64(0)
+        count = min(size - row, layout.STRETCH)
+        dense = 2 * v.rows_with(guards + row, count & ~7, matters & 255) > count
+        if dense:
+            # The compiler makes vectors of these loops; guards that do not matter stay as they are.
+            for k in range(count):
+                v.store_word(chosen, k, begin + first + k)
+            row, some = row + count, count
+        while row < size and some < layout.STRETCH and not dense:
+            v.store_word(chosen, some, begin + row)
             some += np.int64(v.load_byte(guards, row) & matters & 255 != 0)
             row += 1
         compute_block(s, start, stop, some)
-        for k in range(some):
-            at = guards + s.chosen[k] - begin
-            v.store_byte(at, 0, v.load_byte(at, 0) & (held if s.wide[0, k] == 1 else failed))
+        for k in range(count if dense else 0):
+            left = held if v.load_word(wide, k) == 1 else failed
+            v.store_byte(guards + first, k, v.load_byte(guards + first, k) & left)
+        for k in range(0 if dense else some):
+            at = guards + v.load_word(chosen, k) - begin
+            v.store_byte(at, 0, v.load_byte(at, 0) & (held if v.load_word(wide, k) == 1 else failed))
 
 
 def _deciding(name, compare):

@@ -296,9 +296,20 @@ def write_words(columns, c, begin, count, first, to):
             store_word(to, k, word_of(columns, c, begin + k, first))
         return
     if valid != 0:
-        null = np.int64(NAN) if columns[c, layout.C_FLOAT] else np.int64(NULL)
-        for k in range(count):
-            store_word(to, k, load_word(to, k) if has_bit(valid, at + k) else null)
+        _write_nulls(to, valid, at, count, np.int64(NAN) if columns[c, layout.C_FLOAT] else np.int64(NULL))
+
+
+@part
+def _write_nulls(to, valid, at, count, null):
+    """Write ``null`` over those of ``count`` words whose bit, from number ``at`` on, is not set."""
+    k = np.int64(0)
+    while k < count:
+        bits, some = load_byte(valid, (at + k) >> 3) >> (at + k & 7), min(8 - (at + k & 7), count - k)
+        # The compiler makes vectors of this loop.
+        for j in range(some):
+            there = np.int64(0) - (bits >> j & 1)
+            store_word(to, k + j, load_word(to, k + j) & there | null & ~there)
+        k += some
 
 
 @part
