@@ -271,11 +271,22 @@ def chosen(name: str, groups: Grouping, values: Vector | None) -> Ints:
     found = starts
     if name in ("min", "max"):
         assert values is not None
-        key = _order(values, reverse=name == "max")
-        order = np.lexsort((key, values.missing(), groups.of))
-        # An empty group at the end begins after the last value.
-        found = np.append(order, -1)[starts]
+        found = _least(groups, _order(values, reverse=name == "max"), values.missing())
     return np.where(sizes > 0, found, -1)
+
+
+def _least(groups: Grouping, keys: Ints | Floats, missing: Mask) -> Ints:
+    """The index of the first least key of each group; where all are missing, that of its first one."""
+    starts, filled = groups.starts, groups.sizes > 0
+    if not filled.any():
+        return starts
+    last = np.inf if keys.dtype.kind == "f" else np.iinfo(np.int64).max
+    least = np.minimum.reduceat(np.where(missing, last, keys), starts[filled])
+    reached = ~missing & (keys == np.repeat(least, groups.sizes[filled]))
+    at = np.where(reached, np.arange(len(keys)), len(keys))
+    found = starts.copy()
+    found[filled] = np.minimum.reduceat(at, starts[filled])
+    return np.where(found < len(keys), found, starts)
 
 
 def _order(values: Vector, *, reverse: bool) -> Ints | Floats:
