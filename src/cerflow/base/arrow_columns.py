@@ -21,6 +21,8 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 _DIGITS_EXACT = 15
 #: The digits of decimals of 128 and 256 bits.
 _DIGITS_128, _DIGITS_256 = 38, 76
+#: Integers within such a distance of each other have a dictionary of all between them.
+_NEAR = 1 << 12
 #: This many values take less time one by one than the import of pandas.
 _FEW = 10_000
 
@@ -230,7 +232,7 @@ def encoded_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
         column = pc.run_end_decode(column)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    encoded, found = column.dictionary_encode(), []
+    encoded, found = _near_numbers(column), []
     values: pa.Array | None = None
     for chunk in encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]:
         # All chunks have the same dictionary, as a rule.
@@ -240,6 +242,26 @@ def encoded_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedAr
     if isinstance(encoded, pa.ChunkedArray):
         return pa.chunked_array(found, pa.dictionary(pa.int32(), pa.string()))
     return found[0]
+
+
+def _near_numbers(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Values as a dictionary; integers that lie close together are not looked up, but their distance is the index."""
+    import pyarrow.compute as pc
+
+    if not pa.types.is_integer(column.type) or not len(column):
+        return column.dictionary_encode()
+    least, greatest = (pc.min_max(column)[end].as_py() for end in ("min", "max"))
+    if least is None or greatest - least >= min(_NEAR, len(column)):
+        return column.dictionary_encode()
+    found, width = [], np.dtype(column.type.to_pandas_dtype())
+    values = array_of_numbers(np.arange(greatest - least + 1).astype(width) + width.type(least))
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        missing = ~truths_of(chunk.is_valid()) if chunk.null_count else None
+        away = numbers_of(chunk, least) - width.type(least)
+        # The distance may be beyond the greatest number of the type.
+        away = away.view(f"u{width.itemsize}").astype(np.int32)
+        found.append(pa.DictionaryArray.from_arrays(array_of_numbers(away, missing), values))
+    return pa.chunked_array(found) if isinstance(column, pa.ChunkedArray) else found[0]
 
 
 def nearest_floats(column: pa.Array) -> Floats:
