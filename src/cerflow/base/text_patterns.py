@@ -7,7 +7,7 @@ evaluates a pattern evaluates it here, so that all agree.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -90,6 +90,15 @@ def cased(texts: Sequence[str], function: str) -> Sequence[str]:
     # Beyond ASCII, one letter may become two.
     some = [change(text) for text in texts.array.filter(others).to_pylist()]
     return Texts(pc.replace_with_mask(changed, others, array_of_texts(some).cast(changed.type)) if some else changed)
+
+
+def among(texts: Sequence[str], values: Collection[str]) -> Mask:
+    """Which texts are among some values."""
+    import pyarrow.compute as pc
+
+    if not isinstance(texts, Texts):
+        return np.array([text in values for text in texts], bool)
+    return truths_of(pc.is_in(texts.array, value_set=array_of_texts([*values]).cast(texts.array.type)))
 
 
 def found_in(texts: Sequence[str], expression: str) -> Mask:

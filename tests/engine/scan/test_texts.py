@@ -1,6 +1,7 @@
 """Conditions on several columns of text, joined in any way, in all patterns in which rows are ruled out."""
 
 import random
+import re
 
 import pyarrow as pa
 import pytest
@@ -240,3 +241,36 @@ def test_columns_are_compared_with_a_text(kind):
     for text in [*values[:7], "büy", "buy\0", "z", "sell_everything and more"]:
         for part in (column, column.slice(3), column.slice(1, 7), column.slice(0, 0), column.slice(len(column) - 1)):
             assert columns.texts_equal(part, text).tolist() == [value == text for value in part.to_pylist()]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("nulls", [0, 7])
+def test_texts_that_hardly_repeat_are_judged_by_row(kind, nulls):
+    generator, count = random.Random(nulls), 90_000
+    levels = ["INFO", "FATAL", "Fatal: out of memory of", "warn"]
+    said: list[str | None] = [f"{generator.choice(levels)} module {n * 7919 % count:06}" for n in range(count)]
+    said[:4] = ["", "é" * 40, "FATAL", "x"]
+    for _ in range(nulls * 1000):
+        said[generator.randrange(count)] = None
+    types = generator.choices(["log", "other"], weights=[8, 1], k=count)
+    ready = generator.choices([True, False], k=count)
+    table = pa.table({"type": types, "s": pa.array(said, kind), "b": ready, "t": range(count)})
+    query = cerflow.parse(
+        "SELECT e.t WHERE log AS e FILTER e.s LIKE '%FATAL%1_' AND e.b OR lower(e.s) REGEXP 'memory.*9$'"
+    )
+    expected = [
+        n
+        for n, (text, kind_of, truth) in enumerate(zip(said, types, ready))
+        if text is not None
+        and kind_of == "log"
+        and (("FATAL" in text and len(text) > 2 and text[-2] == "1" and truth) or re.search("memory.*9$", text.lower()))
+    ]
+    assert query.match(table, time="t").to_arrow().column("detected_at").to_pylist() == expected
+    recognizer = query.recognizer(table.schema, time="t")
+    found = list[int]()
+    # A single event has the number of a row whose text was judged before.
+    for begin, end in ((0, 60_000), (60_000, 60_001), (60_001, 60_002), (60_002, count)):
+        rows = table.slice(begin, end - begin)
+        matches = recognizer.push(rows.to_pylist()[0] if end - begin == 1 else rows)
+        found += matches.to_arrow().column("detected_at").to_pylist()
+    assert found == expected

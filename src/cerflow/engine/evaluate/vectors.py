@@ -21,7 +21,7 @@ from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
 from cerflow.base.operators import RELATIONS, Operator
 from cerflow.base.schema import ValueKind, kind_of
-from cerflow.base.text_patterns import cased, found_in, lengths_of, texts_in_place
+from cerflow.base.text_patterns import among, cased, found_in, lengths_of, texts_in_place
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.layout import NULL
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
@@ -178,10 +178,13 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
         unknown = left.missing() | right.missing()
     if left.kind.coded and right.kind.coded:
         if 0 in (left.data.ndim, right.data.ndim):
-            # NumPy's own strings lose zeros at their end.
-            allowed = compare(*(np.array([*v.dictionary], dtype=object) for v in (left, right))).astype(bool)
-            codes = left.data if right.data.ndim == 0 else right.data
-            outcome = allowed[codes] if len(allowed) else np.zeros(codes.shape, bool)
+            one, other = (left, right) if right.data.ndim == 0 else (right, left)
+            if operator is Operator.EQ and other.dictionary:
+                allowed = among(one.dictionary, other.dictionary)
+            else:
+                # NumPy's own strings lose zeros at their end.
+                allowed = compare(*(np.array([*v.dictionary], dtype=object) for v in (left, right))).astype(bool)
+            outcome = allowed[one.data] if len(allowed) else np.zeros(one.data.shape, bool)
         else:
             order = {s: k for k, s in enumerate(sorted({*left.dictionary, *right.dictionary}))}
             ranks = [np.array([order[s] for s in v.dictionary] or [0], np.int64)[v.data] for v in (left, right)]
@@ -201,8 +204,7 @@ def equals_any(value: Vector, items: Sequence[Vector]) -> TruthVector:
     missing = value.missing()
     if value.kind is ValueKind.STRING:
         texts = {item.dictionary[0] for item in items}
-        allowed = np.array([text in texts for text in value.dictionary] or [False], bool)
-        outcome = allowed[value.data]
+        outcome = among(value.dictionary or [""], texts)[value.data]
     elif ValueKind.FLOAT in (value.kind, items[0].kind):
         outcome = np.isin(value.floats(), np.array([item.floats() for item in items]))
     else:

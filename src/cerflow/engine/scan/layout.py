@@ -121,8 +121,13 @@ COLUMN_WORDS = 8
     T_OTHERS,  # the guards that all other texts leave possible, not null
     T_OPEN,  # the guards that any text leaves possible, or null
     T_LENGTHS,  # how many bytes texts have with which a match may end, as bits (the last for all longer ones); -1: any
+    T_ASKED,  # rows whose texts were entered before new ones were judged
+    T_ASIDE,  # where texts hardly repeat: the address of bytes for `COLLECTED` rows, which become their guards; else 0
+    T_WAITING,  # the number of rows of which it has the guards that other tests left, until Python judges their texts
+    T_FROM,  # the first row, and the one behind the last, whose guards it has
+    T_TO,
     T_HELD,  # where the dictionary is that the entries come from: length, first row, and its three buffers
-) = range(27)
+) = range(32)
 HELD_WORDS = 5
 TEXT_WORDS = T_HELD + HELD_WORDS
 #: Texts that are compared one by one with whole columns.

@@ -180,6 +180,7 @@ class BatchScan:
         room for more events, and are used again by the next call.
         """
         self._settle(batch)
+        self._of_row = None
         exported = exported or ExportedBatch(batch)
         exported, batch = self._use_dictionaries(exported, batch)
         count, control = batch.num_rows, self.room.control
@@ -276,6 +277,7 @@ class BatchScan:
     def _settle(self, batch: pa.RecordBatch) -> None:
         """See to it that what kernels know is still so and their arrays are free, and find the columns of a batch."""
         self.tables.forget_signatures()
+        self.room.arrays.texts[:, layout.T_ASKED : layout.T_HELD] = 0
         if self._decisions.signatures_of is not self.tables.relevant:
             self._forget_decisions()
             self._show()

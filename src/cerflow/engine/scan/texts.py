@@ -34,7 +34,10 @@ _WORDS = {
     "slots": layout.T_SLOTS,
     "places": layout.T_ENTRIES,
     "kept": layout.T_KEPT,
+    "aside": layout.T_ASIDE,
 }
+#: Texts hardly repeat if of ``_ASKED`` rows or more one in ``_HARDLY`` has a new one.
+_HARDLY, _ASKED = 2, 1 << 10
 #: The whole dictionary gets codes if it has at most so many times as many texts as events need some at once.
 _WHOLE = 8
 #: The first numbers of entries and bytes, and the factor by which they grow.
@@ -55,6 +58,7 @@ class TextEntries:
     _slots: IntRows
     _places: IntRows
     _kept: Bytes
+    _aside: Bytes
 
     def __init__(
         self,
@@ -173,10 +177,12 @@ class TextEntries:
 
     def learn(self, batch: pa.RecordBatch) -> None:
         """Read the texts of new entries, which come from this batch, and judge them."""
-        known, count = len(self._texts), self._seen[layout.T_COUNT]
-        if known == count or self._dictionary is not None:
+        known, count, waiting = len(self._texts), self._seen[layout.T_COUNT], self._seen[layout.T_WAITING]
+        if (known == count and not waiting) or self._dictionary is not None:
             return
         column = batch.column(int(self._words[layout.T_CHILD]))
+        if waiting:
+            self._judge_rows(column, waiting)
         rows = self._places[known:count, 1]
         if len(rows) <= limits.ENCODED_TEXTS:
             self._texts += [column[row].as_py() for row in rows.tolist()]
@@ -185,6 +191,19 @@ class TextEntries:
             self._texts += [None] * len(rows)
         if self._column is not None:
             self._judge(self._texts[known:] if len(rows) <= limits.ENCODED_TEXTS else self._arrays[-1][1], known)
+
+        # Programs ask for the truths of entries.
+        wanted = self._guards_left is not None and not self._truths
+        if wanted and _HARDLY * len(rows) > self._seen[layout.T_ASKED] >= _ASKED:
+            self._show(aside=np.zeros(layout.COLLECTED, np.uint8))
+
+    def _judge_rows(self, column: pa.Array, count: int) -> None:
+        """Find the guards of ``count`` rows of a ``column``, whose texts are not entered."""
+        assert self._column is not None
+        begin, some = self._seen[layout.T_FROM], np.flatnonzero(self._aside[:count])
+        classes = self._column.classes_of_many(values_taken(column, begin + some))
+        self._aside[some] = np.array(self._guards_of_classes(), np.uint8)[classes]
+        self._words[layout.T_WAITING], self._words[layout.T_TO] = 0, begin + count
 
     def _judge(self, texts: Sequence[str | None] | pa.Array, begin: int = 0, *, null: bool = False) -> None:
         """Find the classes of the entries from this one on, which have these texts, and ``null`` before them."""

@@ -47,7 +47,9 @@ def mark(s, begin, count, out, wanted, searched):
         reason = layout.SCANNED
         plain = texts[t, layout.T_VALID] == 0
         indexed = kind in (layout.INT32, layout.UINT32, layout.INT8)
-        if single and (indexed or kind in (layout.TEXT32, layout.TEXT64, layout.TEXT_VIEW)):
+        if texts[t, layout.T_FROM] <= begin and begin + count <= texts[t, layout.T_TO]:
+            _by_row(texts[t, layout.T_ASIDE] + begin - texts[t, layout.T_FROM], count, out)
+        elif single and (indexed or kind in (layout.TEXT32, layout.TEXT64, layout.TEXT_VIEW)):
             reason = _by_single(s, t, begin, count, out)
         elif plain and kind == layout.INT32:
             _by_index32(data, at, count, room, guards, out)
@@ -386,6 +388,13 @@ def _by_text(texts, t, begin, count, guards, out):
             if reason != layout.SCANNED:
                 return reason
     return layout.SCANNED
+
+
+@part
+def _by_row(guards, count, out):
+    """The guards of each row are known."""
+    for k in range(count):
+        v.store_byte(out, k, v.load_byte(out, k) & v.load_byte(guards, k))
 
 
 @part

@@ -141,23 +141,29 @@ def _led_to(s, row, node, address):
 
 @part
 def collected(s, reason, row, end):
-    """The ``reason`` to stop; where a class is unknown, first enter the texts of many further rows that may matter.
+    """The ``reason`` to stop; where a class is unknown, first collect many further rows that may matter.
 
-    So new ones are judged together.
+    So new texts are judged together. They are entered, or their rows noted where they hardly repeat.
     """
-    # Nothing else is in these while rows are marked.
     t, guards = s.control[layout.TEXT], v.start_of(s.measures)
     if reason != layout.NO_CLASS or s.texts[t, layout.T_LAYOUT] < layout.TEXT32:
         return reason
-    stop = min(end, row + layout.COLLECTED)
+    stop, aside, asked = min(end, row + layout.COLLECTED), s.texts[t, layout.T_ASIDE], np.int64(0)
     for begin in range(row, stop, layout.STRETCH):
         size = min(stop - begin, layout.STRETCH)
+        # Nothing else is in the measures while rows are marked.
+        guards = guards if aside == 0 else aside + begin - row
         fill_guards(guards, size, 255)
         if mark_by(s, begin, size, guards, np.int64(0), False, False) != layout.SCANNED:
             break
-        for k in range(size):
-            if v.load_byte(guards, k) != 0 and entry_of(s.texts, t, begin + k) < 0:
-                return reason
+        for k in range(size if aside == 0 else 0):
+            if v.load_byte(guards, k) != 0:
+                asked += 1
+                if entry_of(s.texts, t, begin + k) < 0:
+                    return reason
+        if aside != 0:
+            s.texts[t, layout.T_FROM], s.texts[t, layout.T_WAITING] = row, begin + size - row
+    s.texts[t, layout.T_ASKED] = asked
     return reason
 
 
