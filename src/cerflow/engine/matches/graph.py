@@ -106,8 +106,8 @@ class EventsInTurn:
         labels = [np.broadcast_to(self.own_labels(place, begin, end), len(some[0])) for place in self.marked]
         return distinct // len(some), np.array(labels, np.int64).ravel()[found], number
 
-    def among(self, span: slice) -> EventsInTurn:
-        """The matches of a slice."""
+    def among(self, span: slice | Ints) -> EventsInTurn:
+        """The matches of a slice, or with these numbers."""
         labels = [own if np.ndim(own) == 0 else own[span] for own in self.labels]
         return EventsInTurn([own[span] for own in self.positions], labels)
 

@@ -19,7 +19,7 @@ from cerflow.base.errors import ArgumentError
 from cerflow.engine import layout
 from cerflow.engine.kernels import table
 from cerflow.engine.kernels.matches import search
-from cerflow.engine.kernels.matches.semiring import LEAST
+from cerflow.engine.kernels.matches.semiring import LEAST, PLUS
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
 from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph
@@ -151,8 +151,12 @@ def _chosen_of(part: Part, passing: Passing) -> Picks:
     if not isinstance(found, CountedMatches) or not isinstance(found.made, EventsInTurn):
         return part, _numbered(part, passing)
     ranks = passing.next(found.count)
-    make = partial(found.made.among, slice(ranks.start, ranks.stop, ranks.step))
-    return replace(part, found=CountedMatches(len(ranks), make, found.single)), None
+    return _of_events(part, found.made.among(slice(ranks.start, ranks.stop, ranks.step))), None
+
+
+def _of_events(part: Part, matches: EventsInTurn) -> Part:
+    """A part with these matches in place of its own."""
+    return replace(part, found=CountedMatches(len(matches.positions[0]), lambda: matches, single=False))
 
 
 def _numbered(part: Part, passing: Passing) -> Iterator[Pick]:
@@ -208,17 +212,44 @@ class First:
     def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
         """The first matches of each part."""
         for part in parts:
-            yield part, self._of_part(part, report, limit)
+            found = part.found
+            in_turn = found.made if isinstance(found, CountedMatches) and isinstance(found.made, EventsInTurn) else None
+            chosen = None if in_turn is None else self._in_turn(part, in_turn, report, limit)
+            yield (part, self._of_part(part, report, limit)) if chosen is None else (_of_events(part, chosen), None)
+
+    def _values(self, part: Part, report: Report) -> tuple[int, Values, float]:
+        """By which operation the values of a match's events are combined, these by mark, and what none of them make."""
+        marks = MarkValues(part, report)
+        if self.by == "start":
+            return LEAST, Values(pa.array(marks.positions())), float("nan")
+        label, attribute, function = (None, None, "count") if isinstance(self.by, str) else self.by
+        combined, values, _ = combining(function, marks.given(label, attribute, function))
+        return combined, values, 0 if function == "count" else float("nan")
+
+    def _in_turn(self, part: Part, matches: EventsInTurn, report: Report, limit: int | None) -> EventsInTurn | None:
+        """Those of a part that columns tell; None where numbers may need more than 64 bits."""
+        combined, values, nothing = self._values(part, report)
+        operation, folding = lowest(part, combined, values, greatest=self.descending)
+        if folding.weights.dtype.hasobject:
+            return None
+        by_mark, detecting = folding.weights[:, 0], matches.positions[-1]
+        total = np.full(len(detecting), np.nan)
+        for number in matches.numbered(0, len(detecting))[2]:
+            own = by_mark[1 + number]
+            if operation == PLUS:
+                total = np.where(np.isnan(total), own, total + np.where(np.isnan(own), 0.0, own))
+            else:
+                total = np.fmin(total, own) if operation == LEAST else np.fmax(total, own)
+        # Matches without a value come last, equal ones in their order.
+        order = np.lexsort((np.where(np.isnan(total), nothing, total), detecting))
+        begins = np.flatnonzero(np.diff(detecting, prepend=-1))
+        sizes = np.diff(begins, append=len(detecting))
+        counting.refuse_if_cut(sizes.tolist(), limit)
+        return matches.among(order[np.arange(len(order)) - np.repeat(begins, sizes) < self.size])
 
     def _of_part(self, part: Part, report: Report, limit: int | None) -> Iterator[Pick]:
         """Those of a part. Values of matches outside the window only lengthen the search."""
-        marks, nothing = MarkValues(part, report), float("nan")
-        if self.by == "start":
-            combined, values = LEAST, Values(pa.array(marks.positions()))
-        else:
-            label, attribute, function = (None, None, "count") if isinstance(self.by, str) else self.by
-            combined, values, _ = combining(function, marks.given(label, attribute, function))
-            nothing = 0 if function == "count" else nothing
+        combined, values, nothing = self._values(part, report)
         counter = counting.MatchCounter(part, lags=True)
         operation, folding = lowest(counter.part, combined, values, greatest=self.descending)
         below = np.zeros((1, 2), folding.weights.dtype)
