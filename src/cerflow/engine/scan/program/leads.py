@@ -1,7 +1,7 @@
 """The moves of a transducer as the flow of runs reads them: their states, the values that they check and write.
 
 Each state has cells: the latest start of its runs, and by register the greatest or the least value that a later event
-is compared with. See `cerflow.engine.kernels.scan.leads`.
+is compared with. See `cerflow.engine.kernels.rows.leads`.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.rows.consecutive import hit, keep_linked, step_of_all
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.consecutive import hit, keep_linked, step_of_all
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.scan import layout
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.scan import leads
+from cerflow.engine.kernels.rows import leads
+from cerflow.engine.kernels.rows.flow import begin_flow
+from cerflow.engine.kernels.rows.key_rows import number_keys
+from cerflow.engine.kernels.rows.keys import fetch_groups, key_number, key_words
+from cerflow.engine.kernels.rows.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
+from cerflow.engine.kernels.rows.neighbours import relate
 from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.flow import begin_flow
-from cerflow.engine.kernels.scan.key_rows import number_keys
-from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
-from cerflow.engine.kernels.scan.leads import NOWHERE, begin_runs, lead_back, lead_on, value_at
 from cerflow.engine.kernels.scan.marks import list_marked
-from cerflow.engine.kernels.scan.neighbours import relate
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.kernels.scan.values import (
     load_byte,

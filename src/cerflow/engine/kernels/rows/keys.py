@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, part
+from cerflow.engine.kernels.rows.leads import window_measure, window_words
 from cerflow.engine.kernels.scan import texts
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.leads import window_measure, window_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import formed, is_missing, output_words, value_of
 from cerflow.engine.kernels.scan.texts import IN_CACHES, SHORTER, mixed, slot_for

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.scan import leads
+from cerflow.engine.kernels.rows import leads
+from cerflow.engine.kernels.rows.keys import fetch_groups, key_number, key_words
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.keys import fetch_groups, key_number, key_words
 from cerflow.engine.kernels.scan.marks import list_marked
 from cerflow.engine.kernels.scan.scan import mark_all
 from cerflow.engine.layout import NULL

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.scan import leads
-from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import mark_block
-from cerflow.engine.kernels.scan.keys import (
+from cerflow.engine.kernels.rows import leads
+from cerflow.engine.kernels.rows.keys import (
     begin_list,
     end_stretch,
     enter_slot,
@@ -17,7 +15,9 @@ from cerflow.engine.kernels.scan.keys import (
     list_rows,
     shift_of_slots,
 )
-from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
+from cerflow.engine.kernels.rows.leads import BOUND, MEASURE, NOWHERE, window_value, window_words
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.blocks import mark_block
 from cerflow.engine.kernels.scan.scan import collected
 from cerflow.engine.scan import layout
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
+from cerflow.engine.kernels.rows.keys import key_number, key_words
 from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.keys import key_number, key_words
 from cerflow.engine.kernels.scan.texts import entries_of, fetch_entries
 from cerflow.engine.scan import layout
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import kernel, part
-from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import compute_link, mark_block
-from cerflow.engine.kernels.scan.consecutive import (
+from cerflow.engine.kernels.rows.consecutive import (
     compute_columns,
     hit,
     keep_kinds,
@@ -15,9 +13,11 @@ from cerflow.engine.kernels.scan.consecutive import (
     pack_ends,
     step_of_all,
 )
-from cerflow.engine.kernels.scan.key_rows import choose_rows, number_keys
+from cerflow.engine.kernels.rows.key_rows import choose_rows, number_keys
+from cerflow.engine.kernels.rows.sorted_rows import find_sorted, remember
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.blocks import compute_link, mark_block
 from cerflow.engine.kernels.scan.scan import collected
-from cerflow.engine.kernels.scan.sorted_rows import find_sorted, remember
 from cerflow.engine.scan import layout
 
 

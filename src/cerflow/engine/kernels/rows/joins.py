@@ -5,21 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from cerflow.engine.kernels.base.parts import inlined, kernel, part
-from cerflow.engine.kernels.scan import leads
-from cerflow.engine.kernels.scan import values as v
-from cerflow.engine.kernels.scan.blocks import compute_link
-from cerflow.engine.kernels.scan.flow import rows_in_window, slots_for
-from cerflow.engine.kernels.scan.keys import (
+from cerflow.engine.kernels.rows import leads
+from cerflow.engine.kernels.rows.flow import rows_in_window, slots_for
+from cerflow.engine.kernels.rows.keys import (
     enter_slot,
     hash_of_values,
     is_entered,
     list_rows,
     shift_of_slots,
-    tied_words,
 )
-from cerflow.engine.kernels.scan.leads import BOUND, MEASURE, window_value
-from cerflow.engine.kernels.scan.scan import formed, mark_all, output_words, value_of
-from cerflow.engine.kernels.scan.texts import equal_texts
+from cerflow.engine.kernels.rows.leads import BOUND, MEASURE, window_value
+from cerflow.engine.kernels.rows.waiting import ENTRY, earliest_entry, has_key_of, of_other_key, queue
+from cerflow.engine.kernels.scan import values as v
+from cerflow.engine.kernels.scan.blocks import compute_link
+from cerflow.engine.kernels.scan.scan import mark_all, output_words
 from cerflow.engine.layout import EARLIEST, EVERYTHING, LATEST, PROGRAM
 from cerflow.engine.scan import layout
 
@@ -34,8 +33,6 @@ _TOGETHER = 1 << 13
 #: Three or more events are not joined if one row in ``_OFTEN`` opens matches, and but for keys at most one in ``_MANY``
 #: of these ends some, among the ``_FIRST`` rows or among all.
 _OFTEN, _MANY, _FIRST = 3, 8, 1 << 16
-#: The bits of the number of an entry.
-_ENTRY = (1 << 32) - 1
 
 
 @kernel
@@ -109,17 +106,6 @@ def join_events(address, batch, count, carried, ends, choice, most):
     return layout.NO_EVENTS if end == _FULL else layout.SCANNED, begin, end, first, stop
 
 
-@part
-def _of_other_key(s, row, key, entry, address):
-    """The first entry from an ``entry`` on that does not have the ``key`` of a ``row``; -1 if there is none."""
-    entries, rows = v.start_of(s.opened), v.start_of(s.slot_of)
-    while entry >= 0 and v.load_word(entries, 2 * entry) >> 32 == key:
-        if not _has_key_of(s, row, np.int64(v.load_int(rows, entry)), address):
-            break
-        entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
-    return entry
-
-
 @inlined
 def _can_compare(s):
     """Whether no two columns of text are compared of which one is a dictionary."""
@@ -171,7 +157,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                 v.fetch(equal + 8 * s.chosen[n])
             if v.load_word(keys, n) >= 0:
                 entry = v.load_word(heads, width * (v.load_word(keys, n) >> shift))
-                v.fetch(entries + 16 * (entry & _ENTRY))
+                v.fetch(entries + 16 * (entry & ENTRY))
         for n in range(some):
             row, key, measure = v.load_word(chosen, n), v.load_word(keys, n), v.load_word(measures, n)
             wanted = key
@@ -193,7 +179,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     if found >= room:
                         return np.int64(_FULL), looked
                     bound = leads.bound_of(s, row, measure, times)
-                    other, steps = _earliest(s, head, entries, key, row, bound, address)
+                    other, steps = earliest_entry(s, head, entries, key, row, bound, address)
                     looked += steps
                     if looked > allowed:
                         return np.int64(NOT_FOUND), looked
@@ -202,7 +188,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                         v.store_int(partials, 2 * found + 1, row)
                         found += 1
                 if own & opening != 0 and key >= 0:
-                    _queue(s, head, entries, opened, key, row, measure)
+                    queue(s, head, entries, opened, key, row, measure)
                     opened += 1
                 continue
             entry = latest_there
@@ -214,11 +200,11 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     if looked > allowed:
                         return np.int64(NOT_FOUND), looked
                     word = v.load_word(entries, 2 * entry)
-                    before, entry = entry, (word & _ENTRY) - 1
+                    before, entry = entry, (word & ENTRY) - 1
                     if word >> 32 != wanted:
                         continue
                     other = v.load_int(rows, before)
-                    if any_kills and v.load_byte(guards, other) & kills != 0 and _has_key_of(s, row, other, address):
+                    if any_kills and v.load_byte(guards, other) & kills != 0 and has_key_of(s, row, other, address):
                         entry = np.int64(-1)
                     if mixed and v.load_byte(guards, other) & before_last == 0:
                         continue
@@ -231,7 +217,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                     v.store_int(partials, 2 * found, before)
                     v.store_int(partials, 2 * found + 1, row)
                     found += 1
-                    if latest and _has_key_of(s, row, other, address):
+                    if latest and has_key_of(s, row, other, address):
                         break
                 more += _combinations(looked - looked_before, step)
                 if step == 0 and entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
@@ -246,7 +232,7 @@ def _pass(s, count, guards, opening, first, stop, choice, most, address):
                 entry = v.load_word(head, 0) if known else np.int64(-1)
                 cleared = own & clears != 0 and own & middle == 0
                 if cleared and entry >= 0:
-                    entry = _of_other_key(s, row, key, entry, address)
+                    entry = of_other_key(s, row, key, entry, address)
                 if entry >= 0 or not cleared or own & s.join_guards[0] != 0:
                     v.store_word(entries, 2 * opened, key << 32 | (entry + 1))
                     v.store_word(entries, 2 * opened + 1, measure)
@@ -278,7 +264,7 @@ def _extend(s, begin, end, step, stop, allowed, address):
         if s.join_keys.shape[0] > 0:
             word = s.looked_up[s.partials[k, 0]]
         key, bound = word >> 32, leads.window_bound(s, row, times)
-        entry = (word & _ENTRY) - 1
+        entry = (word & ENTRY) - 1
         while entry >= 0 and v.load_word(entries, 2 * entry + 1) > bound:
             looked += 1
             if looked > allowed + _SOME:
@@ -286,7 +272,7 @@ def _extend(s, begin, end, step, stop, allowed, address):
             word, other = v.load_word(entries, 2 * entry), np.int64(v.load_int(rows, entry))
             inside = step > 0 or row < stop or other < stop
             killed = word >> 32 == key and v.load_byte(guards, other) & kills != 0
-            killed = killed and _has_key_of(s, row, other, address)
+            killed = killed and has_key_of(s, row, other, address)
             if word >> 32 == key and inside and v.load_byte(guards, other) & wanted != 0:
                 if found >= s.partials.shape[0]:
                     found = related = _related(s, related, found, step, EVERYTHING, address)
@@ -294,7 +280,7 @@ def _extend(s, begin, end, step, stop, allowed, address):
                     return np.int64(_FULL), looked
                 s.partials[found, 0], s.partials[found, 1] = entry, k
                 found += 1
-            entry = np.int64(-1) if killed else (word & _ENTRY) - 1
+            entry = np.int64(-1) if killed else (word & ENTRY) - 1
         if found - related >= _TOGETHER:
             found = related = _related(s, related, found, step, EVERYTHING, address)
     return _related(s, related, found, step, EVERYTHING, address), looked
@@ -316,39 +302,6 @@ def _last_row(s, partial, step):
     for _ in range(s.join_guards.shape[0] - 2 - step):
         partial = np.int64(s.partials[partial, 1])
     return np.int64(s.partials[partial, 1])
-
-
-@part
-def _earliest(s, head, entries, key, row, bound, address):
-    """The earliest entry of a ``key`` within a ``bound``, -1 if there is none; and how many were looked at.
-
-    The word at ``head`` has the numbers of the earliest entry and, above it, of the latest one, plus one; 0: none.
-    """
-    rows, word, looked = v.start_of(s.slot_of), v.load_word(head, 0), np.int64(0)
-    entry = (word & _ENTRY) - 1
-    while entry >= 0 and v.load_word(entries, 2 * entry + 1) <= bound:
-        entry = (v.load_word(entries, 2 * entry) & _ENTRY) - 1
-    v.store_word(head, 0, (word >> 32 << 32 | entry + 1) if entry >= 0 else np.int64(0))
-    while entry >= 0:
-        looked += 1
-        word, other = v.load_word(entries, 2 * entry), np.int64(v.load_int(rows, entry))
-        if word >> 32 == key and _has_key_of(s, row, other, address):
-            return entry, looked
-        entry = (word & _ENTRY) - 1
-    return np.int64(-1), looked
-
-
-@part
-def _queue(s, head, entries, entry, key, row, measure):
-    """Put an ``entry`` behind all others; see `_earliest`."""
-    word = v.load_word(head, 0)
-    v.store_word(entries, 2 * entry, key << 32)
-    v.store_word(entries, 2 * entry + 1, measure)
-    v.store_int(v.start_of(s.slot_of), entry, row)
-    if word != 0:
-        last = (word >> 32) - 1
-        v.store_word(entries, 2 * last, v.load_word(entries, 2 * last) | entry + 1)
-    v.store_word(head, 0, (entry + 1) << 32 | (word & _ENTRY if word != 0 else entry + 1))
 
 
 @part
@@ -377,7 +330,7 @@ def _related(s, begin, end, step, choice, address):
             row, entry, before = _last_row(s, some[k], step), s.partials[some[k], 0], s.partials[some[k], 1]
             other = v.load_int(rows, np.int64(entry))
             # This takes longer than most conditions.
-            if not _has_key_of(s, row, other, address):
+            if not has_key_of(s, row, other, address):
                 continue
             if step == 0:
                 entry = np.int32(other)
@@ -400,23 +353,3 @@ def _find_partners(s, count, step, later):
             s.partners[later - at, k] = v.load_int(rows, np.int64(s.partials[partial, 0]))
             partial = np.int64(s.partials[partial, 1])
         s.chosen[k] = partial if later == last else v.load_int(rows, np.int64(s.partials[partial, 0]))
-
-
-@part
-def _has_key_of(s, row, other, address):
-    """Whether two rows have the same key of the partition, none of which is null; equal hashes do not show that."""
-    words_at = tied_words(s)
-    if s.control[layout.WITHIN] > 0:
-        return True
-    if words_at != 0:
-        return v.load_word(words_at, row) == v.load_word(words_at, other)
-    same = True
-    for k in range(s.keyed.shape[0]):
-        form, column = s.keyed[k, layout.O_FORM], s.keyed[k, layout.O_COLUMN]
-        if s.keyed[k, layout.O_TO] == layout.TO_KEYS and same:
-            if form == layout.AS_TEXT:
-                same = equal_texts(s.texts, column, row, column, other) == 1
-            else:
-                one = formed(value_of(s, s.keyed[k], row, address), form, 0)
-                same = one == formed(value_of(s, s.keyed[k], other, address), form, 0)
-    return same
