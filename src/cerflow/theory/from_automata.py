@@ -23,9 +23,9 @@ from cerflow.language.builder.given import of_formula
 from cerflow.language.node import walk
 from cerflow.language.printer import show
 from cerflow.logic.conditions import guards
-from cerflow.logic.conditions.connectives import asked, conjuncts, spelled_out, with_atoms
+from cerflow.logic.conditions.connectives import conjuncts, with_atoms
 from cerflow.logic.rewriting.rebuild import FreshNames, mentions_set
-from cerflow.theory.rewriting.filters import push_down_filters
+from cerflow.theory.rewriting.filters import push_down_filters, told
 from cerflow.theory.rewriting.regular import Paths, paths_through
 
 
@@ -178,36 +178,11 @@ def assuming(test: c.Condition, types: Mapping[guards.TypeTest, bool]) -> c.Cond
 def as_language_condition(test: c.Condition) -> c.Condition:
     """A condition of the language, with bare attributes, that is true for exactly the events that satisfy the test.
 
-    Raises `UnsupportedQueryError` for tests that read more than the current event, and for a registered predicate that
-    is tested for not being true, as opposed to being false.
+    Raises `UnsupportedQueryError` for tests that read more than the current event.
     """
     if mentions_set(test) or any(isinstance(n, _BEYOND) for n in walk(test)):
         raise UnsupportedQueryError(f"{show(test)} is not a condition on one event")
-    return asked(test, _said, reduce)
-
-
-def _said(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
-    if or_unknown and isinstance(atom, c.In | c.Between):
-        return asked(spelled_out(atom), _said, reduce, wanted, or_unknown)
-    said = atom if wanted else c.Not(atom)
-    unknown = _unknown(atom) if or_unknown else None
-    return said if unknown is None else c.Or(said, unknown)
-
-
-#: Conditions that are unknown where one of their operands is null.
-_OF_VALUES = (c.Comparison, c.Like, c.Regexp)
-
-
-def _unknown(atom: c.Condition) -> c.Condition | None:
-    """When an atom is neither true nor false; None if never."""
-    if isinstance(atom, c.PredicateCall):
-        raise UnsupportedQueryError(
-            f"the language cannot express that {show(atom)} is unknown",
-            hint="A registered predicate under NOT cannot be translated back.",
-        )
-    sides = [n for n in atom.children if isinstance(n, c.Expression)] if isinstance(atom, _OF_VALUES) else []
-    nulls: list[c.Condition] = [c.IsNull(s) for s in sides if not (isinstance(s, c.Literal) and s.value is not None)]
-    return reduce(c.Or, nulls) if nulls else None
+    return told(test)
 
 
 #: The places where paths begin (at any event, or at the very first) and end.

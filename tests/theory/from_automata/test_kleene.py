@@ -10,6 +10,7 @@ from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.runs import matches
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.events import Stream
 from cerflow.base.operators import Operator
 from cerflow.language.condition import (
     Attribute,
@@ -188,3 +189,13 @@ def test_too_large():
 def test_star_formula():
     transducer = compile_formula(parse_formula("(A : B) :+"))
     assert star_formula_of(transducer) == parse_formula("A ; (B OR ((B ; A)+ ; B))")
+
+
+def test_predicates_that_must_not_be_true(predicate):
+    predicate("big")(lambda value: None if value > 8 else value > 2)
+    formula = parse_formula("NOT(A FILTER big(A.v))")
+    back = formula_of(compile_formula(formula), types=("A", "B"))
+    assert str(back) == "(A FILTER CASE WHEN big(A.v) THEN 0 ELSE 1 END = 1) OR B"
+    events = Stream.from_dicts([{"type": "A", "v": v} for v in (1, 5, 9, None)])
+    assert found_by(back, events) == found_by(formula, events)
+    assert {n for n, _ in found_by(back, events)} == {0, 2, 3}

@@ -103,7 +103,7 @@ def test_examples_of_the_theory(text):
         (
             "A AS x ; LAST((B AS y ; C AS z FILTER x.s LIKE 'a%') OR D AS w)",
             "(A AS x FILTER x.s LIKE 'a%') ; LAST(B AS y ; C AS z OR D AS w) OR "
-            "(A AS x FILTER CASE WHEN x.s LIKE 'a%' THEN 0 ELSE 1 END = 1) ; LAST(D AS w)",
+            "(A AS x FILTER NOT x.s LIKE 'a%' OR x.s IS NULL) ; LAST(D AS w)",
         ),
         ("A AS x ; MAX((B AS y ; (C AS z FILTER x.v > 3))+)", "(A AS x FILTER x.v > 3) ; MAX((B AS y ; C AS z)+)"),
         ("MAX(A AS x FILTER x.v > 1) FILTER x.w = 2", "MAX(A AS x FILTER x.v > 1 AND x.w = 2)"),

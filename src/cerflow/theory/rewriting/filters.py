@@ -9,13 +9,15 @@ from itertools import product
 from math import prod
 
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.operators import Operator
+from cerflow.language import condition as c
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import Condition, Constant, Not, Or, Some
 from cerflow.language.formula import As, Disjunction, Filter, Formula, Rename
 from cerflow.language.node import Node, fold_only
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import Labels, condition_labels, labels_of, resolve
-from cerflow.logic.conditions.connectives import clauses_asked
+from cerflow.logic.conditions.connectives import asked, clauses_asked, negated, spelled_out
 from cerflow.logic.rewriting.rebuild import check_tree_size, mentions_set, size, transformed
 from cerflow.theory.rewriting.labels import Operation, refuse_outer_labels, spread
 from cerflow.theory.rewriting.regular import without_repetitions
@@ -145,3 +147,24 @@ def _check_atom(atom: Condition) -> None:
             span=atom.span,
             hint="Only conditions on one label, true of each of its events, can be pushed down to the events.",
         )
+
+
+def told(condition: Condition, wanted: bool = True, or_unknown: bool = False) -> Condition:
+    """The condition of the language that is true where another one is ``wanted`` (true or false), ``or_unknown``."""
+    return asked(condition, _told, reduce, wanted, or_unknown)
+
+
+def _told(atom: Condition, wanted: bool, or_unknown: bool) -> Condition:
+    said = atom if wanted else negated(atom)
+    match atom:
+        case c.In() | c.Between() if or_unknown:
+            return told(spelled_out(atom), wanted, or_unknown)
+        case c.Comparison() | c.Like() | c.Regexp() if or_unknown:
+            # They are unknown where one of their operands is null.
+            sides = (n for n in atom.children if isinstance(n, c.Expression))
+            nulls = (c.IsNull(s) for s in sides if not isinstance(s, c.Literal) or s.value is None)
+            return reduce(Or, nulls, said)
+        case _ if not or_unknown or isinstance(atom, c.IsNull | Constant):
+            return said
+    other = negated(atom) if wanted else atom
+    return c.Comparison(Operator.EQ, c.If(other, c.Literal(0), c.Literal(1)), c.Literal(1))

@@ -16,17 +16,17 @@ from itertools import product
 
 from cerflow.base.errors import Span, UnsupportedQueryError
 from cerflow.base.graphs import gathered
-from cerflow.base.operators import Operator
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
-from cerflow.language.condition import And, Attribute, Comparison, Condition, Constant, If, IsNull, Literal, Or
+from cerflow.language.condition import And, Condition, Constant, Or
 from cerflow.language.node import Node, fold_only, rebuild, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis import first_order
 from cerflow.logic.analysis.scopes import condition_labels
-from cerflow.logic.conditions.connectives import clauses_asked, negated
+from cerflow.logic.conditions.connectives import clauses_asked
 from cerflow.logic.rewriting import rebuild as trees
 from cerflow.logic.rewriting.rebuild import check_tree_size, refuse_to_pass, size
+from cerflow.theory.rewriting.filters import told
 from cerflow.theory.rewriting.first_order.properties import safe_form
 
 _NONE: frozenset[str] = frozenset()
@@ -183,7 +183,7 @@ class Bringing:
         # What is read outside is the same for all matches that are compared, so the strategy chooses once for each
         # case. A condition that does not hold takes matches away, and others may be chosen then.
         check_tree_size(sum(a.size for a in operand) << len(waiting) if waiting else 0, current.span)
-        opposite = {w: self._waiting(_not_true(w.condition)) for w in waiting}
+        opposite = {w: self._waiting(told(w.condition, wanted=False, or_unknown=True)) for w in waiting}
         found = []
         for truth in product((True, False), repeat=len(waiting)):
             true = {w for w, holds in zip(waiting, truth) if holds}
@@ -274,18 +274,6 @@ def _check(nodes: int, one: Sized, other: Sized, span: Span | None) -> None:
 def _compares(current: f.Selection) -> bool:
     """Whether some matches may take others away; those of one event end at different events."""
     return current.strategy is not f.Strategy.STRICT and not trees.one_event(current.operand)
-
-
-def _not_true(condition: Condition) -> Condition:
-    """The condition that is true where this one is false or unknown, and else false."""
-    if isinstance(condition, IsNull):
-        return negated(condition)
-    if isinstance(condition, Comparison):
-        sides = (condition.left, condition.right)
-        if all(isinstance(side, Attribute) or (isinstance(side, Literal) and side.value is not None) for side in sides):
-            nulls = [IsNull(side) for side in sides if isinstance(side, Attribute)]
-            return reduce(Or, nulls, negated(condition))
-    return Comparison(Operator.EQ, If(condition, Literal(0), Literal(1)), Literal(1))
 
 
 def _assign(formula: f.Formula, given: Mapping[str, tuple[_Given, ...]]) -> f.Formula:
