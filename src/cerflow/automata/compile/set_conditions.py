@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from operator import add
 from typing import TypeVar
 
 from cerflow.automata.compile.aggregates import accumulator, alone
 from cerflow.automata.compile.conditions import Relating, own_labels
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
-from cerflow.base.graphs import grouped
+from cerflow.base.graphs import settled_values
 from cerflow.base.operators import NEGATED, ORDERS, Operator
 from cerflow.language import condition as c
 from cerflow.language.node import walk
@@ -115,16 +116,9 @@ class _AggregateRegister:
 
 def _still_given(operand: Fragment, label: str) -> list[int]:
     """How many more events at least are given a label from each state on until a run ends."""
-    before = grouped(operand.states, ((t.target, (t.source, int(label in t.labels))) for t in operand.transitions))
-    found = [0 if state in operand.final else _MANY for state in range(operand.states)]
-    changed = [*operand.final]
-    while changed:
-        target = changed.pop()
-        for source, given in before[target]:
-            if found[target] + given < found[source]:
-                found[source] = found[target] + given
-                changed.append(source)
-    return found
+    edges = ((t.target, t.source, int(label in t.labels)) for t in operand.transitions)
+    found = settled_values(dict.fromkeys(operand.final, 0), edges, add, min)
+    return [found.get(state, _MANY) for state in range(operand.states)]
 
 
 def _limit(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:

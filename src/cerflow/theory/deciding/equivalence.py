@@ -7,8 +7,7 @@ the labels of C, one transducer is in a final state and the other is not.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypedDict, TypeVar, Unpack
@@ -16,6 +15,7 @@ from typing import NamedTuple, TypedDict, TypeVar, Unpack
 from cerflow.automata.compile.formulas import compile_formula
 from cerflow.automata.model.transducer import Transducer, Transition
 from cerflow.base.errors import UnsupportedQueryError
+from cerflow.base.graphs import visited
 from cerflow.base.schema import Schema
 from cerflow.language.formula import Formula, NotFollowedBy
 from cerflow.language.node import Node, walk
@@ -137,20 +137,17 @@ def _searched(
 _Following = Iterator[tuple[T, _PathStep]]
 
 
-def _breadth_first(begin: Iterable[T], following: Callable[[T, set[T]], _Following[T]]) -> _Path | None:
-    """A shortest path to where one side alone detects; ``following`` is told what was seen."""
-    seen = set(begin)
-    pending: deque[tuple[T, _Path]] = deque((one, ()) for one in begin)
-    while pending:
-        current, path = pending.popleft()
-        for after, step in following(current, seen):
-            if after in seen:
-                continue
-            seen.add(after)
-            if step.side is not None:
-                return (*path, step)
-            pending.append((after, (*path, step)))
-    return None
+def _breadth_first(begin: Iterable[T], following: Callable[[T, Mapping[T, _Path]], _Following[T]]) -> _Path | None:
+    """A shortest path to where one side alone detects; ``following`` is told the paths to what was seen."""
+    paths: dict[T, _Path] = dict.fromkeys(begin, ())
+
+    def ahead(current: T) -> Iterator[T]:
+        for after, step in following(current, paths):
+            if after not in paths:
+                paths[after] = (*paths[current], step)
+                yield after
+
+    return next((p for one in visited([*paths], ahead) if (p := paths[one]) and p[-1].side is not None), None)
 
 
 def _difference(
@@ -178,7 +175,7 @@ def _difference(
 def _match(runs: FiniteMemory, algebra: EventMinterms, assume: bool) -> _Path | None:
     """A shortest path to a match."""
 
-    def following(configuration: Configuration, seen: set[Configuration]) -> _Following[Configuration]:
+    def following(configuration: Configuration, seen: Container[Configuration]) -> _Following[Configuration]:
         for test, labels, after in runs.moves(configuration):
             # Whether there is such an event is asked only where it matters.
             found = () if after in seen else algebra.minterms((test,))

@@ -16,7 +16,7 @@ from cerflow.base.errors import UnsupportedQueryError
 from cerflow.language import formula as f
 from cerflow.language.builder.given import of_formula
 from cerflow.language.condition import And, Condition, Or
-from cerflow.language.node import Node, walk, with_children
+from cerflow.language.node import Node, walk, walk_into, with_children
 from cerflow.language.printer import show
 from cerflow.logic.analysis.scopes import condition_labels, handed_down, labels_of, occurrences, resolve
 from cerflow.logic.conditions.connectives import clauses
@@ -183,18 +183,13 @@ def _with_and_without_gaps(formula: f.Formula) -> tuple[f.Formula | None, _Gaps]
                 paths = begin.rest().then(middle).then(end.rest())
                 gaps[begin.block, end.block] = gaps.get((begin.block, end.block), Paths()).or_(paths)
 
-    pending = [formula]
-    while pending:
-        current = pending.pop()
+    for current in walk_into(formula, lambda current: isinstance(current, f.Disjunction | f.Iteration)):
         match current:
-            case f.Disjunction():
-                pending += [current.right, current.left]
             case f.Sequence():
                 gap(current.left, Paths(empty=True), current.right)
             case f.Iteration():
-                pending.append(current.operand)
                 gap(current.operand, Paths(current).or_(Paths(empty=True)), current.operand)
-            case _:
+            case f.Formula() if not isinstance(current, f.Disjunction):
                 # One event, or STRICT.
                 blocks += [piece.block for piece in _pieces(current, first=True)]
     return reduce(f.Disjunction, blocks) if blocks else None, gaps
