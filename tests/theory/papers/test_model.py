@@ -20,6 +20,7 @@ from cerflow.automata import (
     MissingStateError,
     RegisterMatchAutomaton,
     RegisterSelectionError,
+    StateError,
     SymbolicRegisterTransducer,
     SymbolicTransition,
     UnaryComplexEventTransition,
@@ -218,3 +219,13 @@ def test_the_run_of_figure_2():
     assert str(run) == "[0, qs, ♯] –•→ [1, q1, 0] –⊗→ [2, q1, 0] –⊗→ [3, q1, 0] –•→ [4, qf, 0]"
     assert run.complex_event == {("event", 0), ("event", 3)}
     assert isinstance(run.transitions[0], SymbolicTransition)
+
+
+@pytest.mark.parametrize("state", [[1], {"q": 1}, 1.5, None, (0, [1]), frozenset(((0, 2.5),))])
+def test_states_are_numbers_names_and_what_is_made_of_them(state):
+    with pytest.raises(StateError, match="a state is a number, a name, or a tuple or frozenset of states, not"):
+        SymbolicTransition(source=0, target=state)
+    with pytest.raises(StateError, match=r"such as .* can stand for it"):
+        SymbolicRegisterTransducer.of([], start=state, finals=[0])
+    with pytest.raises(StateError):
+        SymbolicRegisterTransducer.of([], start=0, finals=[state])

@@ -419,3 +419,14 @@ def test_differences_with_registers():
     assert difference(deterministic, everything).exists
     complete = compile_sremo("[TRUE]+ | ([type = 'A'] INTO r . [v > r.w] . [TRUE]*)")
     assert difference(eliminate_epsilon(complete), everything).exists is not True
+
+
+def test_differences_are_shown_by_readable_texts():
+    pytest.importorskip("z3", reason="the extra 'decide' is not installed")
+    one, other = (compile_sremo(f"[type = 'A'] MARK INTO r . [v {sign} r.v] MARK") for sign in (">", ">="))
+    (_, second) = difference(one, other).witness.events
+    assert second["type"].isprintable()
+    between = compile_sremo("[s > 'a'] MARK INTO r . [s > r.s AND s < 'b'] MARK")
+    first, second = difference(between, compile_sremo("[FALSE]")).witness.events
+    assert "a" < first["s"] < second["s"] < "b"
+    assert (first["s"] + second["s"]).isprintable()

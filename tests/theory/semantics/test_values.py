@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cerflow.base.errors import InputError
+from cerflow.base.errors import InputError, QueryError
 from cerflow.base.events import Stream, as_value
 from cerflow.base.operators import Operator
+from cerflow.definitions import first_order_matches, formula_matches, sremo_match_string, sremo_matches
 from cerflow.language.parser import parse_condition, parse_expression
 from cerflow.theory.semantics.conditions import satisfies, value_of
 from cerflow.theory.semantics.operators import aggregate, arithmetic, compare, like
@@ -345,3 +346,22 @@ def test_bad_rows(row, reason):
 def test_row_without_time():
     with pytest.raises(InputError, match="row 1 has no time"):
         Stream.from_dicts([{"type": "A", "t": 1}, {"type": "A"}], time="t")
+
+
+@pytest.mark.parametrize(
+    ("matches", "given"),
+    [
+        (sremo_matches, "[v > MATCH_NUMBER()] MARK"),
+        (sremo_match_string, "[TRUE] . [v > match_number()] MARK"),
+        (formula_matches, "A AS x FILTER x.v > MATCH_NUMBER()"),
+        (first_order_matches, "A AS x FILTER MATCH_NUMBER() = 1"),
+    ],
+)
+def test_conditions_cannot_number_matches(matches, given):
+    with pytest.raises(QueryError, match="the number of a match is known only when it is reported"):
+        matches(given, [{"type": "A", "v": 1}])
+
+
+def test_terminals_have_no_event_before():
+    with pytest.raises(QueryError, match="prev is allowed only in a bracket"):
+        sremo_matches("[v > prev(v)] MARK", [{"type": "A", "v": 1}])

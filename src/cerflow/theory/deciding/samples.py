@@ -235,7 +235,7 @@ def fresh_word(avoid: Iterable[str]) -> str:
 def strings_between(constants: Iterable[str], many: int) -> list[str]:
     """Strings: the constants, and strings that follow them before the next one, as far as there are any."""
     points = sorted({"", *constants})
-    suffixes = [*(chr(ord("a") + k) for k in range(min(many, 26))), *("\0" * k for k in range(1, many + 1))]
+    suffixes = (*_READABLE.replace(" ", ""), *("\0" * k for k in range(1, many + 1)))
     found = set(points)
     for low, high in pairwise([*points, None]):
         assert low is not None

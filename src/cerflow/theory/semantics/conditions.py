@@ -12,14 +12,23 @@ from typing import Any
 
 from cerflow.base.events import Event, Value, as_value
 from cerflow.language import condition as c
-from cerflow.language.formula import AnyEvent, EventKind, EventType
+from cerflow.language.formula import AnyEvent, EventKind, EventType, Filter, NotEvent
 from cerflow.language.node import Node, transform, walk, walk_into
 from cerflow.language.predicates.asking import Each, as_argument, ask_of_set
 from cerflow.language.predicates.registry import calls_of_sets, is_about_set, registered
+from cerflow.language.sremo import Terminal
+from cerflow.logic.analysis.condition_checks import check_expression
 from cerflow.theory.semantics.operators import aggregate, applied, in_order, labels_read
 
 #: The events of a label, in the order of their positions.
 EventsOf = Callable[[str], Sequence[Event]]
+
+
+def check_conditions(tree: Node) -> None:
+    """Raise `QueryError` for conditions in a formula or an expression of SREMO that have no value on its events."""
+    for current in walk(tree):
+        if isinstance(current, Filter | NotEvent | Terminal) and current.condition is not None:
+            check_expression(current.condition, bare=isinstance(current, Terminal))
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from cerflow.language.condition import Condition
 from cerflow.logic.analysis.first_order import defined_variables, refuse_by, variables
 from cerflow.logic.analysis.scopes import occurrences
 from cerflow.theory.semantics.complex_events import kept_by, within
-from cerflow.theory.semantics.conditions import names_event, satisfies
+from cerflow.theory.semantics.conditions import check_conditions, names_event, satisfies
 
 Positions = frozenset[int]
 #: The positions of the variables in a formula, sorted by name.
@@ -38,6 +38,7 @@ def first_order_denotation(formula: f.Formula, events: Sequence[Event], n: int) 
 def first_order_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset[tuple[int, Positions]]:
     """All (n, M) with ``M ∈ ⟦φ⟧_n(S)`` (P1 §3 and §4, P2 §4); see `first_order_denotation`."""
     tree, stream = formula_tree(formula), as_stream(events)
+    check_conditions(tree)
     return frozenset((n, m) for n in range(len(stream)) for m in first_order_denotation(tree, stream, n))
 
 

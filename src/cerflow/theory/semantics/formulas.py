@@ -30,7 +30,7 @@ from cerflow.language.node import Node, transform
 from cerflow.language.sremo import Regular
 from cerflow.logic.analysis.scopes import occurrences, of_operands, resolve
 from cerflow.theory.semantics.complex_events import Clock, Moment, at_event, deadline_of, kept_by, within
-from cerflow.theory.semantics.conditions import names_event, satisfies, satisfies_with_registers
+from cerflow.theory.semantics.conditions import check_conditions, names_event, satisfies, satisfies_with_registers
 from cerflow.theory.semantics.sremo import SremoDenotation
 
 #: Complex events, each with the moment when it is known.
@@ -49,8 +49,9 @@ _Asking = Callable[[int, int], _Question]
 
 def formula_matches(formula: FormulaGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
     """All (n, C) with ``C ∈ ⟦φ⟧_n(S)``, C as pairs of label and position (P2 Table 1; spec §2)."""
-    stream = as_stream(events)
-    denotation = Denotation(formula_tree(formula), stream)
+    tree, stream = formula_tree(formula), as_stream(events)
+    check_conditions(tree)
+    denotation = Denotation(tree, stream)
     return frozenset((n, c) for n in range(len(stream)) for c in denotation(0, n))
 
 

@@ -17,7 +17,7 @@ from cerflow.language.builder.given import SremoGiven, sremo_tree
 from cerflow.language.node import fold_only
 from cerflow.logic.analysis.checks import refuse_aggregates, refuse_doubtful_reads
 from cerflow.theory.semantics.complex_events import within
-from cerflow.theory.semantics.conditions import satisfies_with_registers
+from cerflow.theory.semantics.conditions import check_conditions, satisfies_with_registers
 
 #: The positions of the events in the filled registers: (register, index), sorted.
 Registers = tuple[tuple[str, int], ...]
@@ -32,7 +32,8 @@ _Rule = Generator[_Question, _Outcomes, _Outcomes]
 def sremo_matches(expression: SremoGiven, events: StreamGiven) -> frozenset[tuple[int, ComplexEvent]]:
     """All matches (n, C) in a stream: C is a match on S[m…n] for some m ≤ n, and n its last marked event.
 
-    Raises `QueryError` for aggregates, and for a read after ``&`` of a register that both sides write.
+    Raises `QueryError` for aggregates and other conditions that are not on events one by one, such as MATCH_NUMBER(),
+    and for a read after ``&`` of a register that both sides write.
     """
     stream = as_stream(events)
     columns = {name for event in stream for name in event.attributes}
@@ -78,6 +79,7 @@ class SremoDenotation:
     def __init__(self, expression: r.Sremo, events: Sequence[Event]) -> None:
         expression = r.names_told_apart(expression)
         refuse_aggregates(expression)
+        check_conditions(expression)
         refuse_doubtful_reads(expression)
         self._events = events
         self._known: dict[_Question, _Outcomes] = {}

@@ -38,6 +38,24 @@ Effect = tuple[Condition | None, frozenset[str], frozenset[str]]
 Successor = tuple[Q, Condition | None, frozenset[str], frozenset[str]]
 
 
+def check_state(state: State) -> State:
+    """The state; raises `StateError` for what is none."""
+    parts = [state]
+    while parts:
+        match parts.pop():
+            case int() | str():
+                pass
+            case tuple() | frozenset() as inner:
+                parts += inner
+            case other:
+                where = "" if other is state else f" in {state!r}"
+                raise faults.StateError(
+                    f"a state is a number, a name, or a tuple or frozenset of states, not {other!r}{where}; a name "
+                    f"such as {str(other)!r} can stand for it"
+                )
+    return state
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionLike:
     """What the transitions of all models have.
@@ -53,6 +71,8 @@ class TransitionLike:
     writes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        check_state(self.source)
+        check_state(self.target)
         if self.condition is not None:
             object.__setattr__(self, "condition", as_condition(self.condition))
         self._check_names("output", "labels")
@@ -158,7 +178,7 @@ class Automaton:
     ) -> Self:
         """The same with further ``states``, and with these registers."""
         distinct = tuple(dict.fromkeys(transitions))
-        first, last = frozenset(starts), frozenset(finals)
+        first, last = (frozenset(map(check_state, some)) for some in (starts, finals))
         every = first.union(last, states, (t.source for t in distinct), (t.target for t in distinct))
         if registers is None:
             registers = sorted({r for t in distinct for r in (*t.reads, *t.writes)})

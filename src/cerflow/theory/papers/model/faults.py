@@ -6,11 +6,15 @@ from cerflow.base.errors import CerflowError
 
 __all__ = ["AutomatonError", "ConditionError", "EpsilonFreeError", "EpsilonTransitionError", "LabelSetError"]
 __all__ += ["MissingRegisterError", "MissingStateError", "NotDeterministicError", "NotDeterminizableError"]
-__all__ += ["NotMemorylessError", "RegisterSelectionError", "SharedRegistersError", "TransitionKindError"]
+__all__ += ["NotMemorylessError", "RegisterSelectionError", "SharedRegistersError", "StateError", "TransitionKindError"]
 
 
 class AutomatonError(CerflowError, ValueError):
     """An automaton, or a construction on it, is at fault."""
+
+
+class StateError(AutomatonError):
+    """A state must be a number, a name, or a tuple or frozenset of states."""
 
 
 class MissingStateError(AutomatonError):

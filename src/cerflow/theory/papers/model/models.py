@@ -30,7 +30,7 @@ from cerflow.look.pictures.diagram import to_mermaid as mermaid_of
 from cerflow.look.pictures.diagram_svg import to_svg as svg_of
 from cerflow.look.pictures.svg import Theme
 from cerflow.theory.papers.model import faults
-from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, fresh_names
+from cerflow.theory.papers.model.automaton import MARKED, SKIPPED, Automaton, TransitionLike, check_state, fresh_names
 from cerflow.theory.papers.model.conditions import as_condition, register_selection
 
 __all__ = ["ComplexEventAutomaton", "ComplexEventTransition"]
@@ -184,7 +184,7 @@ class SymbolicRegisterTransducer(RegisterAutomaton):
     transition: ClassVar[type[TransitionLike]] = SymbolicTransition
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "starts", frozenset((self.start,)))
+        object.__setattr__(self, "starts", frozenset((check_state(self.start),)))
         super().__post_init__()
 
     @classmethod
