@@ -313,12 +313,12 @@ def test_a_window_of_time_needs_times():
 def test_hand_built_transducers_are_checked():
     with pytest.raises(ValueError, match="state 3 does not exist"):
         dataclasses.replace(FIGURE_2_CEA, final=frozenset({3}))
-    with pytest.raises(ValueError, match="writes beyond the registers"):
+    with pytest.raises(ValueError, match="register 0 does not exist"):
         dataclasses.replace(FIGURE_1_RMA, registers=())
     asking = Comparison(Operator.EQ, Stored(0, 0), Literal(1))
     for t, fault in (
         (Transition(0, 0, asking), "the test of"),
-        (Transition(0, 0, atoms=(asking,)), "reads a register that does not exist"),
+        (Transition(0, 0, atoms=(asking,)), "register 0 does not exist"),
         (Transition(0, 1), "leaves the states"),
     ):
         with pytest.raises(ValueError, match=fault):

@@ -77,10 +77,11 @@ class ExcludedRuns:
         run_set, seen = memory[0], self._seen(memory[1], t)
         sources = [(_EXCLUDED, run_set, every if when is None else lambda u: seen in when[u])]
         for case in followed.cases(t, sources):
-            guards = followed.none_enters(case, sources, followed.final)
+            moves = followed.moves(case, sources)
+            guards = followed.none_enters(moves, followed.final)
             if guards is None:
                 continue
-            after, writes = followed.step(case, _EXCLUDED, sources, run_set)
+            after, writes = followed.step(_EXCLUDED, moves, run_set)
             asked = t.reguarded([*case.literals, *guards])
             yield (RunSet(after.states | followed.initial, after.rows), seen), asked.writing(*writes)
 

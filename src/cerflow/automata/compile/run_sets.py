@@ -8,7 +8,7 @@ different values. These become rows of one collection register for each such sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 
@@ -46,6 +46,8 @@ _Row = tuple[tuple[Expression, ...], tuple[Condition, ...]]
 
 #: Runs to follow: their name, the set, and which of their transitions count.
 Source = tuple[str, RunSet, Callable[[Transition], bool]]
+#: A transition that runs of a name may take, and whether these have rows.
+Move = tuple[str, bool, Transition]
 
 
 def every(_: Transition) -> bool:
@@ -162,28 +164,26 @@ class FollowedRuns:
         atoms = [substitute(atom, known) for atom in u.atoms] if plain else []
         return tuple(map(two_valued, [*conjuncts(u.test), *atoms]))
 
-    def _moves(self, case: Case, sources: Sequence[Source]) -> Iterator[tuple[str, bool, Transition]]:
-        """The transitions that runs of the sources may take: the name, whether they have rows, the transition."""
-        for name, run_set, counts in sources:
-            for state in sorted(run_set.states | run_set.rows):
-                for k in self._leaving[state]:
-                    u = self.fragment.transitions[k]
-                    if k in case.held and counts(u):
-                        yield name, state in run_set.rows, u
+    def moves(self, case: Case, sources: Sequence[Source]) -> list[Move]:
+        """The transitions that runs of the sources may take in a case."""
+        transitions = self.fragment.transitions
+        return [
+            (name, state in run_set.rows, transitions[k])
+            for name, run_set, counts in sources
+            for state in sorted(run_set.states | run_set.rows)
+            for k in self._leaving[state]
+            if k in case.held and counts(transitions[k])
+        ]
 
     def step(
-        self, case: Case, target: str, sources: Sequence[Source], before: RunSet, empty: frozenset[int] = frozenset()
+        self, target: str, moves: Sequence[Move], before: RunSet, empty: frozenset[int] = frozenset()
     ) -> tuple[RunSet, list[Write]]:
-        """The set of runs ``target`` (``before`` until now) after the event, and its writes.
-
-        It consists of all successors of the ``sources`` (names, sets of runs, which of their transitions count). The
-        states in ``empty`` have none.
-        """
+        """The runs ``target``, until now ``before``, after some moves, and their writes; ``empty`` states have none."""
         states: set[int] = set()
         kept: set[int] = set()
         rows: dict[int, list[_Row]] = {}
         begun: dict[int, dict[Expression, None]] = {}
-        for name, remembered, u in self._moves(case, sources):
+        for name, remembered, u in moves:
             if not self._leaving[u.target] or u.target in empty:
                 continue
             if u.target not in self._remembering:
@@ -244,9 +244,9 @@ class FollowedRuns:
         return [values[field] for field in self._covering[u.target]]
 
     def none_covers(
-        self, case: Case, sources: Sequence[Source], t: Transition, simulates: Callable[[int, int], bool]
+        self, moves: Sequence[Move], t: Transition, simulates: Callable[[int, int], bool]
     ) -> tuple[list[Condition], frozenset[int]] | None:
-        """The guards under which no run of the sources covers a run after transition ``t``.
+        """The guards under which no run after these moves covers a run after transition ``t``.
 
         A run covers it if its state ``simulates`` the run's state and its registers cover the run's registers. Returns
         also the states that have no rows then; None if some run always covers it.
@@ -255,7 +255,7 @@ class FollowedRuns:
         found: set[int] = set()
         waiting: set[int] = set()
         own = dict(zip(self._covering[t.target], self._after(t, {})))
-        for name, remembered, u in self._moves(case, sources):
+        for name, remembered, u in moves:
             if not self._leaving[u.target] or not simulates(u.target, t.target):
                 continue
             if u.target not in self._remembering:
@@ -281,9 +281,9 @@ class FollowedRuns:
                 guards.append(self._none(asked, name, u.source if remembered else None))
         return list(dict.fromkeys(guards)), frozenset(found - waiting)
 
-    def none_enters(self, case: Case, sources: Sequence[Source], states: frozenset[int]) -> list[Condition] | None:
-        """The guards under which no run of the sources enters one of these states with this event; None if one does."""
-        entering = [(name, rows, u) for name, rows, u in self._moves(case, sources) if u.target in states]
+    def none_enters(self, moves: Sequence[Move], states: frozenset[int]) -> list[Condition] | None:
+        """The guards under which no run enters one of these states with these moves; None if one does."""
+        entering = [move for move in moves if move[2].target in states]
         if not all(remembered for _, remembered, _ in entering):
             return None
         found = (self._none(self._row(name, u, True)[1], name, u.source) for name, _, u in entering)

@@ -118,19 +118,20 @@ def preferred(
             # Nothing has been marked.
             better, others = [], [(name, rivals.others, lambda u: not u.labels)]
         for case in followed.cases(t, [(name, rivals.others, every), (_BETTER, rivals.better, every)]):
+            overtaking = followed.moves(case, better)
             if t.target in fragment.final:
-                guards = followed.none_enters(case, better, followed.final)
+                guards = followed.none_enters(overtaking, followed.final)
                 if guards is not None:
                     yield None, t.reguarded([*case.literals, *guards])
             if t.target not in going_on:
                 continue
-            alone = followed.none_covers(case, better, t, overtaken)
+            alone = followed.none_covers(overtaking, t, overtaken)
             if alone is None:
                 continue  # whatever ends this run, ends a preferred one
             guards, empty = alone
-            ahead, writes = followed.step(case, _BETTER, better, rivals.better, empty)
+            ahead, writes = followed.step(_BETTER, overtaking, rivals.better, empty)
             ahead = ahead.within(better_matter[t.target])
-            beside, more = followed.step(case, name, others, rivals.others)
+            beside, more = followed.step(name, followed.moves(case, others), rivals.others)
             beside = beside.within(others_matter[t.target])
             if strategy is not Strategy.LAST:
                 beside = RunSet(beside.states - ahead.states, beside.rows)

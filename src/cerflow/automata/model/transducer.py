@@ -137,15 +137,6 @@ class Transition:
             return self
         return Transition(source, target, self.test, self.atoms, self.labels, self.writes)
 
-    def reads(self) -> frozenset[int]:
-        """The registers whose content this transition needs, beyond copying it along."""
-        found = registers_read(self.atoms)
-        for write in self.writes:
-            found.update(write.reads())
-            if not write.fresh:
-                found.add(write.register)
-        return frozenset(found)
-
 
 def asks_all_rows(condition: Condition, register: Callable[[int], Register]) -> bool:
     """Whether a condition has to hold for every row of a collection.
@@ -184,10 +175,9 @@ class Transducer:
                 raise _fault(f"{t} leaves the states")
             if not is_local(t.test):
                 raise _fault(f"the test of {t} reads a register")
-            if not all(0 <= r < len(self.registers) for r in t.reads()):
-                raise _fault(f"{t} reads a register that does not exist")
-            if not all(0 <= w.register < len(self.registers) for w in t.writes):
-                raise _fault(f"{t} writes beyond the registers")
+        for register in registers_used(self.transitions):
+            if not 0 <= register < len(self.registers):
+                raise _fault(f"register {register} does not exist")
         object.__setattr__(self, "skipping", frozenset(t.source for t in self.transitions if t.skips))
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
@@ -225,6 +215,12 @@ class Transducer:
 def registers_read(roots: Iterable[Node]) -> set[int]:
     """The registers that expressions read."""
     return {leaf.register for root in roots for leaf in leaves(root) if isinstance(leaf, Stored)}
+
+
+def registers_used(transitions: Sequence[Transition]) -> set[int]:
+    """The registers that transitions read or write."""
+    read = registers_read(tree for t in transitions for tree in t.trees)
+    return read.union(w.register for t in transitions for w in t.writes)
 
 
 def _fault(what: str) -> ValueError:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 
 from cerflow.automata.model.fragment import Fragment, explored, waiting_states
-from cerflow.automata.model.transducer import Register, Transducer, Transition, Write
+from cerflow.automata.model.transducer import Register, Transducer, Transition, Write, registers_used
 from cerflow.base.graphs import gathered, grouped, reached_along
 from cerflow.language.condition import Condition, Not
 from cerflow.language.formula import Window
@@ -29,7 +29,7 @@ def simplify(
     if not useful.initial:
         return Transducer(1, frozenset({0}), frozenset(), (), (), window, mentioned)
     merged = _merge(_share_registers(_drop_dead_writes(useful.finished(registers, window, mentioned))))
-    used = sorted({r for t in merged.transitions for r in (*t.reads(), *(w.register for w in t.writes))})
+    used = sorted(registers_used(merged.transitions))
     renumbered = _renumbered(merged, {old: new for new, old in enumerate(used)})
     return replace(renumbered, registers=tuple(merged.registers[r] for r in used))
 

@@ -315,9 +315,9 @@ def complement_of(operand: Fragment, registers: RegisterFile) -> Fragment:
             return
         sources = [(_DENIED, run_set, every)]
         for case in followed.cases(t, sources):
-            free = _both_ways(followed.none_enters(case, sources, final))
-            open_ = _both_ways(followed.none_enters(case, sources, ending))
-            after, writes = followed.step(case, _DENIED, sources, run_set)
+            moves = followed.moves(case, sources)
+            free, open_ = (_both_ways(followed.none_enters(moves, states)) for states in (final, ending))
+            after, writes = followed.step(_DENIED, moves, run_set)
             for is_free, not_ended in free:
                 for is_open, not_lost in open_:
                     if is_free or is_open:
