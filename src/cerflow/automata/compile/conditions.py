@@ -74,6 +74,20 @@ def read_on_event(condition: Condition, read: Callable[[Of], bool]) -> Condition
     return substitute(condition, {u: u.expression for u in leaves(condition) if isinstance(u, Of) and read(u)})
 
 
+#: Names of labels that begin so occur in no query.
+_HIDDEN = "\0"
+
+
+def former(label: str) -> str:
+    """The label, in conditions alone, of the event before one with a label."""
+    return f"{_HIDDEN}prev {label}"
+
+
+def reads_former(atom: Condition) -> bool:
+    """Whether an atom is about every two neighbouring events of a label."""
+    return any(isinstance(leaf, Of) and leaf.label.startswith(former("")) for leaf in leaves(atom))
+
+
 def own_labels(atom: Condition, scope: int) -> list[str]:
     """The labels of an atom that the filtered formula assigns and that stand for one event at a time."""
     found = (leaf.label for leaf in leaves(atom) if isinstance(leaf, Of) and leaf.scope == scope)
@@ -93,7 +107,9 @@ def apply_atoms(
     relating: list[Relating] = []
     for atom in atoms:
         own = own_labels(atom, scope)
-        if not own:
+        if reads_former(atom):
+            relating.append(_Neighbouring(atom, own, scope, registers))
+        elif not own:
             anywhere.append(atom)
         elif len(own) == 1:
             here: dict[Expression, Expression] = {u: u.expression for u in _units(atom, own[0], scope)}
@@ -166,7 +182,7 @@ class Relating:
             units = _units(atom, label, scope)
             row = tuple(u.expression for u in units)
             keeps = accumulation_for(atom, units) if label in many else Accumulation.VALUE
-            meaning = ", ".join(f"{label}.{registers.describe(e)}" for e in row)
+            meaning = ", ".join(f"{label.removeprefix(_HIDDEN)}.{registers.describe(e)}" for e in row)
             number = registers.add(Register(keeps, len(units), meaning))
             self.here[label] = dict(zip(units, row))
             self._stored[label] = {u: Stored(number, k) for k, u in enumerate(units)}
@@ -189,6 +205,23 @@ class Relating:
     def writes(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[Write]:
         """The writes of the current event for the labels ``given``."""
         return (Write(*self._memory[label], fresh=label not in seen) for label in self.labels if label in given)
+
+
+class _Neighbouring(Relating):
+    """An atom on every two neighbouring events of a label."""
+
+    def __init__(self, atom: Condition, own: Sequence[str], scope: int, registers: RegisterFile) -> None:
+        label = own[0].removeprefix(former(""))
+        super().__init__(atom, (former(label), label), scope, frozenset(), registers)
+
+    def checks(self, given: frozenset[str], seen: frozenset[str]) -> list[Condition]:
+        """The atom for the current event and the one before."""
+        before, label = (frozenset((name,)) for name in self.labels)
+        return [substitute(self.atom, values) for values in self.choices(label, before)] if label <= seen else []
+
+    def writes(self, given: frozenset[str], seen: frozenset[str]) -> Iterator[Write]:
+        """The writes of the current event for the next one."""
+        return super().writes(frozenset(self.labels[:1]), frozenset())
 
 
 def _relate(operand: Fragment, relating: Sequence[Relating]) -> Fragment:

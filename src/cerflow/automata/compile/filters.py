@@ -13,17 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Container, Sequence
 from functools import reduce
-from typing import cast
 
 from cerflow.automata.compile import conditions
 from cerflow.automata.compile.set_conditions import apply_set_atoms
-from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, track, union
-from cerflow.automata.model.transducer import Transition, Write
+from cerflow.automata.model.fragment import Fragment, RegisterFile, check_fragment_size, union
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.language.node import Node, fold, node, rebuild, transform, walk, with_children
+from cerflow.language.node import Node, fold, transform, walk
 from cerflow.logic.analysis.scopes import condition_labels
 from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.connectives import TRUE, clauses, split
@@ -65,8 +63,7 @@ def apply_filter(
         for alternatives in found:
             resolved = [resolve(atom) for atom in alternatives]
             if len(resolved) > 1 and any(
-                isinstance(atom, c.Some | Neighbours)
-                or any(label in many for label in conditions.own_labels(atom, scope))
+                _is_of_several(atom) or any(label in many for label in conditions.own_labels(atom, scope))
                 for atom in resolved
             ):
                 choices.append(resolved)
@@ -76,9 +73,7 @@ def apply_filter(
     if math.prod(map(len, choices)) > limits.FILTER_COPIES:
         copied: list[list[c.Condition]] = []
         for clause in choices:
-            if sum(_label(atom, scope) is None for atom in clause) > 1 or any(
-                isinstance(a, c.Some | Neighbours) for a in clause
-            ):
+            if sum(_label(atom, scope) is None for atom in clause) > 1 or any(map(_is_of_several, clause)):
                 copied.append(clause)
             else:
                 atoms.append(reduce(c.Or, [_held(atom, scope) for atom in clause]))
@@ -136,6 +131,11 @@ def _union(branches: Sequence[Fragment]) -> Fragment:
     return whole
 
 
+def _is_of_several(atom: c.Condition) -> bool:
+    """Whether an atom is about some choice of events, or about every two neighbouring ones."""
+    return isinstance(atom, c.Some) or conditions.reads_former(atom)
+
+
 def _label(atom: c.Condition, scope: int) -> str | None:
     """The label of the filtered formula that an atom is about, if it is about each of its events separately."""
     parts = [n for n in walk(atom) if isinstance(n, guards.Of | guards.LabelAggregate | guards.Asked)]
@@ -156,16 +156,13 @@ def _held(atom: c.Condition, scope: int) -> c.Condition:
 def _apply(
     operand: Fragment, atoms: Sequence[c.Condition], many: frozenset[str], scope: int, registers: RegisterFile
 ) -> Fragment:
-    neighbouring = [atom for atom in atoms if isinstance(atom, Neighbours)]
-    if neighbouring:
-        operand = apply_neighbours(operand, neighbouring, registers)
     on_events: list[c.Condition] = []
     on_sets: list[c.Condition] = []
     existential: list[c.Some] = []
     for atom in atoms:
         if isinstance(atom, c.Some):
             existential.append(atom)
-        elif not isinstance(atom, Neighbours) and atom != TRUE:
+        elif atom != TRUE:
             of_sets = any(isinstance(n, guards.LabelAggregate | guards.Asked) for n in walk(atom))
             (on_sets if of_sets else on_events).append(atom)
     operand = conditions.apply_atoms(operand, on_events, many, scope, registers)
@@ -174,28 +171,11 @@ def _apply(
     return apply_set_atoms(operand, on_sets, many, scope, registers) if on_sets else operand
 
 
-_FORMER = "\0prev "
-
-
-@node
-class Neighbours(c.Condition):
-    """``condition`` holds for every two neighbouring events of ``label``.
-
-    It reads the second event as the current event; `Stored` leaves of register -1 stand for ``previous`` of the first.
-    """
-
-    label: str
-    condition: c.Condition
-    previous: tuple[c.Expression, ...]
-
-    template = "{label}[{condition}]"
-
-
 def neighbours(part: c.Condition, scopes: dict[str, int], scope: int, one: Container[str]) -> c.Condition | None:
-    """A bracket with ``prev``, perhaps under NOT, as `Neighbours`; TRUE if its label has one event; else None.
+    """A bracket with ``prev``, perhaps under NOT, on its label and the `former` event; else None.
 
-    ``scopes`` are the occurrences that bind the labels, ``scope`` is that of the filter. Raises `UnsupportedQueryError`
-    for another label that the filtered formula itself gives.
+    It is TRUE if its label has one event. ``scopes`` are the occurrences that bind the labels, ``scope`` is that of the
+    filter. Raises `UnsupportedQueryError` for another label that the filtered formula itself gives.
     """
     negated, bracket = False, part
     while isinstance(bracket, c.Not):
@@ -205,51 +185,20 @@ def neighbours(part: c.Condition, scopes: dict[str, int], scope: int, one: Conta
     label = bracket.label
     if label in one:
         return TRUE
-    previous: list[c.Expression] = []
+    before = conditions.former(label)
 
-    def visit(current: Node, children: Sequence[Node]) -> Node:
-        if not isinstance(current, c.Function) or current.name != "prev":
-            return with_children(current, children)
-        argument = guards.bare(current.arguments[0])
-        previous.append(argument)
-        # As long as labels are distinguished, it counts as an attribute of its label.
-        return c.Attribute(label, f"{_FORMER}{len(previous) - 1}")
-
-    def stored(current: Node) -> Node:
-        if isinstance(current, c.Attribute) and current.name.startswith(_FORMER):
-            return guards.Stored(-1, int(current.name.removeprefix(_FORMER)))
+    def visit(current: Node) -> Node:
+        if isinstance(current, c.Function) and current.name == "prev":
+            return c.with_labels(current.arguments[0], lambda _: before)
         return current
 
-    condition = guards.separate(rebuild(cast(c.Condition, bracket), visit), scopes)
-    for leaf in guards.leaves(condition):
-        if isinstance(leaf, guards.Of) and leaf.label != label and leaf.scope == scope:
+    inner = c.with_labels(transform(bracket.condition, visit), lambda own: own or label)
+    condition = guards.separate(inner, {**scopes, before: scope})
+    for own in conditions.own_labels(condition, scope):
+        if own not in (label, before):
             raise UnsupportedQueryError(
-                f"a bracket with prev cannot read '{leaf.label}', which the filtered formula gives itself",
+                f"a bracket with prev cannot read '{own}', which the filtered formula gives itself",
                 span=bracket.span,
-                hint=f"Put FILTER on the part that gives '{label}' alone: ({leaf.label} ; ({label} FILTER …)).",
+                hint=f"Put FILTER on the part that gives '{label}' alone: ({own} ; ({label} FILTER …)).",
             )
-    condition = transform(conditions.read_on_event(condition, lambda leaf: leaf.label == label), stored)
-    return Neighbours(label, c.Not(condition) if negated else condition, tuple(previous))
-
-
-def apply_neighbours(operand: Fragment, atoms: Sequence[Neighbours], registers: RegisterFile) -> Fragment:
-    """Keep the runs in which every two neighbouring events satisfy the atoms."""
-    checks: list[tuple[Neighbours, c.Condition, Write]] = []
-    for atom in dict.fromkeys(atoms):
-        shown = ", ".join(map(registers.describe, atom.previous))
-        register = registers.value(len(atom.previous), f"prev {atom.label}.({shown})")
-        stored: dict[c.Expression, c.Expression] = {
-            guards.Stored(-1, k): guards.Stored(register, k) for k in range(len(atom.previous))
-        }
-        checks.append((atom, guards.substitute(atom.condition, stored), Write(register, atom.previous, fresh=True)))
-    names = frozenset(atom.label for atom in atoms)
-
-    def step(seen: frozenset[str], t: Transition) -> list[tuple[frozenset[str], Transition]]:
-        given = t.labels & names
-        if not given:
-            return [(seen, t)]
-        asked = [condition for atom, condition, _ in checks if atom.label in given & seen]
-        writes = [write for atom, _, write in checks if atom.label in given]
-        return [(seen | given, t.guarded(asked).writing(*writes))]
-
-    return track(operand, frozenset[str](), step)
+    return c.Not(condition) if negated else condition
