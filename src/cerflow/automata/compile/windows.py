@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cerflow.automata.model.clock import may_read_events, parted, with_patience
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
-from cerflow.automata.model.transducer import Transition, Write
+from cerflow.automata.model.transducer import Transducer, Transition, Write
 from cerflow.language.condition import Attribute, Condition, IsNull
 from cerflow.language.formula import AttributeWindow, Window
 from cerflow.logic.conditions.guards import InWindow, Measure, Stored
@@ -25,6 +25,16 @@ def restrict(operand: Fragment, window: Window, registers: RegisterFile) -> Frag
     start = registers.value(1, "start of window", window)
     begin = Write(start, (Measure(window),), fresh=True)
     return _observe(operand, window, [begin], [InWindow(Stored(start, 0), window)])
+
+
+def window_in_register(transducer: Transducer) -> Transducer:
+    """The transducer with the same matches that measures its window itself, from the start that a register holds."""
+    if transducer.window is None:
+        return transducer
+    registers = RegisterFile()
+    registers.registers += transducer.registers
+    whole = restrict(Fragment.of(transducer), transducer.window, registers)
+    return whole.finished(registers.registers, mentioned=transducer.mentioned)
 
 
 def know_ends(operand: Fragment, window: Window) -> Fragment:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 
+from cerflow.automata.compile.windows import window_in_register
 from cerflow.automata.model.runs import Content, Memory, choices, kept
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition, Write, registers_read
 from cerflow.base.errors import UnsupportedQueryError
@@ -28,9 +29,8 @@ from cerflow.theory.deciding.minterms import EventMinterms
 from cerflow.theory.deciding.witnesses import Budget, event_spaces_of, expressions_of
 
 Labels = frozenset[str]
-#: A state, what the registers hold, and how many events ago the complex event began, where the window of the whole asks
-#: for it.
-Configuration = tuple[int, Memory, int | None]
+#: A state, and what the registers hold.
+Configuration = tuple[int, Memory]
 #: A condition on the event, its labels, and the next configuration.
 Move = tuple[c.Condition, Labels, Configuration]
 Subset = frozenset[Configuration]
@@ -53,17 +53,17 @@ class FiniteMemory:
     """
 
     def __init__(self, transducer: Transducer, budget: Budget) -> None:
+        transducer = window_in_register(transducer)
         windows = _windows_of_events(transducer)
         _refuse_unbounded(transducer)
         self.transducer = transducer
         self._budget = budget
         self._leaving = transducer.leaving()
         self._live = transducer.live()
-        self._window = transducer.window.events if isinstance(transducer.window, CountWindow) else None
         #: Starts that are longer ago are all alike.
         self._oldest = max((window.events for window in windows), default=0)
         empty: Memory = (None,) * len(transducer.registers)
-        self.initial: Subset = frozenset((state, empty, None) for state in transducer.initial)
+        self.initial: Subset = frozenset((state, empty) for state in transducer.initial)
         #: The transitions that may be taken in a configuration, each once for every combination of the truth values
         #: that it stores.
         self.moves = cache(self._moves)
@@ -95,11 +95,9 @@ class FiniteMemory:
         return {labels: frozenset(after) for labels, after in found.items()}
 
     def _moves(self, configuration: Configuration) -> tuple[Move, ...]:
-        state, memory, begun = configuration
+        state, memory = configuration
         aged = tuple(map(self._older, memory))
-        if begun is not None:
-            begun = min(begun + 1, self._oldest)
-        return tuple(dict.fromkeys(move for t in self._leaving[state] for move in self._taken(t, aged, begun)))
+        return tuple(dict.fromkeys(move for t in self._leaving[state] for move in self._taken(t, aged)))
 
     def _older(self, content: Content) -> Content:
         """The content of a register one event later."""
@@ -110,11 +108,7 @@ class FiniteMemory:
     def _older_row(self, row: _Row) -> _Row:
         return tuple(_EventsAgo(max(v - 1, -self._oldest)) if isinstance(v, _EventsAgo) else v for v in row)
 
-    def _taken(self, t: Transition, memory: Memory, begun: int | None) -> Iterator[Move]:
-        if t.labels and self._window is not None:
-            begun = begun or 0
-            if begun >= self._window:
-                return
+    def _taken(self, t: Transition, memory: Memory) -> Iterator[Move]:
         tests = conjuncts(t.test)
         for atom in t.atoms:
             for rows in choices(sorted(registers_read([atom])), memory):
@@ -124,7 +118,7 @@ class FiniteMemory:
         live = self._live[t.target]
         for decided, after in self._written(t, memory):
             left = tuple(content if register in live else None for register, content in enumerate(after))
-            yield conjunction([*tests, *decided]), t.labels, (t.target, left, begun)
+            yield conjunction([*tests, *decided]), t.labels, (t.target, left)
 
     def _written(self, t: Transition, memory: Memory) -> Iterator[tuple[list[c.Condition], Memory]]:
         """The memory after a transition, for all outcomes of the conditions whose truth values are stored."""
@@ -156,9 +150,8 @@ class FiniteMemory:
 
 def _place(configuration: Configuration) -> tuple[int, str]:
     """A sort key for configurations that does not change from process to process."""
-    state, memory, begun = configuration
-    contents = [sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c) for c in memory]
-    return state, f"{contents} {begun}"
+    state, memory = configuration
+    return state, str([sorted(map(repr, c)) if isinstance(c, frozenset) else repr(c) for c in memory])
 
 
 def determinize(transducer: Transducer, *, steps: int | None = None) -> Transducer:
@@ -242,9 +235,8 @@ def _value(expression: c.Expression, truths: dict[c.Condition, bool | None]) -> 
 
 def _windows_of_events(transducer: Transducer) -> list[CountWindow]:
     """The windows of a transducer; raises `UnboundedMemoryError` for one that is not of events."""
-    asked = [n.window for tree in expressions_of(transducer) for n in walk(tree) if isinstance(n, InWindow)]
     found: list[CountWindow] = []
-    for window in asked if transducer.window is None else [transducer.window, *asked]:
+    for window in (n.window for tree in expressions_of(transducer) for n in walk(tree) if isinstance(n, InWindow)):
         if not isinstance(window, CountWindow):
             raise UnboundedMemoryError(
                 f"a formula with the window {show(window)} cannot be compared with another one",

@@ -19,9 +19,12 @@ from cerflow.language.formula import CountWindow
 from cerflow.language.node import Node
 from cerflow.language.printer import show
 from cerflow.logic.conditions.connectives import spelled_out
-from cerflow.logic.conditions.guards import InWindow, Measure, Satisfied, Stored, StreamTest, TypeTest, leaves
+from cerflow.logic.conditions.guards import InWindow, Measure, Satisfied, Shown, Stored, StreamTest, TypeTest, leaves
 from cerflow.logic.conditions.register_values import Joined, Known, Word
 from cerflow.theory.deciding.solver import symbolic_values as s
+
+#: Where a window begins.
+_FIRST: Any = Shown("the first event")
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,9 @@ class SymbolicConditions:
                 return s.Term(s.ValueSort.TRUTH, z3.And(z3.Not(true), z3.Not(false)), z3.If(true, 1, 0))
             case Measure(CountWindow()):
                 return s.Term(s.ValueSort.INTEGER, s.NO, event.position)
+            case Measure(window):
+                # Of times and attributes that windows measure nothing else is said.
+                return s.Term(s.ValueSort.INTEGER, s.NO, z3.Int(f"{show(window)} @{event.position}"))
             case c.If(condition, then, otherwise):
                 true, _ = self.truth(condition, event, memory)
                 return s.chosen_term(true, self._term(then, event, memory), self._term(otherwise, event, memory))
@@ -139,6 +145,9 @@ class SymbolicConditions:
     ) -> tuple[Any, Any]:
         """Any truth value, but the same for the same values."""
         stored = [memory[leaf.register].fields[leaf.field] for leaf in leaves(condition) if isinstance(leaf, Stored)]
+        if isinstance(condition, InWindow):
+            # Registers of two transducers may hold the same start.
+            condition = InWindow(_FIRST, condition.window)
         # Two unknown values may differ.
         key = (condition, event, tuple(object() if term is None else term for term in stored))
         if key not in self._left_open:

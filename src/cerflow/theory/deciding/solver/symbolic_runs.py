@@ -17,47 +17,36 @@ from typing import Any
 
 import z3
 
+from cerflow.automata.compile.windows import window_in_register
 from cerflow.automata.model.run_windows import windows_needed
 from cerflow.automata.model.transducer import Accumulation, Transducer, Transition
 from cerflow.base import limits
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value, moment_at
-from cerflow.base.graphs import gathered, reached_along
+from cerflow.base.graphs import gathered
 from cerflow.language.formula import CountWindow
 from cerflow.language.lexicon import LARGEST_INTEGER
 from cerflow.language.node import walk
 from cerflow.logic.conditions.connectives import conjuncts
-from cerflow.logic.conditions.guards import InWindow, Measure, Shown
+from cerflow.logic.conditions.guards import Measure
 from cerflow.theory.deciding.finite_memory import Labels
 from cerflow.theory.deciding.samples import floats, fresh_word, integers, place_of, strings_between
 from cerflow.theory.deciding.solver.symbolic_conditions import RegisterTerms, SymbolicConditions
 from cerflow.theory.deciding.solver.symbolic_values import NO, NULL, YES, SymbolicEvent, SymbolicValues, Term, ValueSort
 from cerflow.theory.deciding.witnesses import Budget, expressions_of
 
-#: Where the window of a whole complex event begins.
-_FIRST: Any = Shown("the first event")
-
 
 @dataclass(frozen=True)
 class SymbolicConfiguration:
-    """A state, the contents of the registers, and where the complex event began if its window asks for that.
-
-    Equal configurations are the same whatever the events are.
-    """
+    """A state, and the contents of the registers; equal configurations are the same whatever the events are."""
 
     state: int
     memory: tuple[RegisterTerms, ...]
-    begun: Any = None
-
-    @property
-    def shape(self) -> tuple[int, bool]:
-        """The state, and whether the complex event has begun."""
-        return self.state, self.begun is not None
 
     @property
     def remembers(self) -> bool:
         """Whether anything of earlier events matters."""
-        return self.begun is not None or not all(z3.is_true(content.empty) for content in self.memory)
+        return not all(z3.is_true(content.empty) for content in self.memory)
 
 
 @dataclass(frozen=True)
@@ -121,17 +110,14 @@ class Runs:
     """The runs of one transducer over events of one event space."""
 
     def __init__(self, transducer: Transducer, conditions: SymbolicConditions) -> None:
-        self.transducer = transducer
+        self.transducer = transducer = window_in_register(transducer)
         self.conditions = conditions
         self._leaving = transducer.leaving()
         self.live = transducer.live()
         self._needed = windows_needed(transducer)
-        backwards = ((t.target, t.source) for t in transducer.transitions if not t.labels)
-        #: States from which every path to a match labels an event.
-        self._labelling = set(range(transducer.states)) - reached_along(backwards, transducer.final).keys()
         nodes = (n for root in expressions_of(transducer) for n in walk(root))
         #: Whether it matters when an event comes.
-        self.measures = isinstance(transducer.window, CountWindow) or any(isinstance(n, Measure) for n in nodes)
+        self.measures = any(isinstance(n, Measure) and isinstance(n.window, CountWindow) for n in nodes)
         #: The registers that nothing was written to.
         self.empty = tuple(
             RegisterTerms(YES, (None if r.keeps is Accumulation.SET else NULL,) * r.fields)
@@ -151,17 +137,9 @@ class Runs:
     ) -> Iterator[tuple[Labels, Any, SymbolicConfiguration]]:
         """The labels, the guard and the target of each transition that may be taken."""
         for t in self._leaving[configuration.state]:
-            memory, begun = configuration.memory, configuration.begun
+            memory = configuration.memory
             guard = [self.conditions.truth(part, event, memory)[0] for part in (*conjuncts(t.test), *t.atoms)]
-            window = self.transducer.window
-            if window is not None and t.labels:
-                if begun is None:
-                    begun = event.position
-                elif isinstance(window, CountWindow):
-                    guard.append(event.position - begun < window.events)
-                else:
-                    guard.append(self.conditions.truth(InWindow(_FIRST, window), event, memory)[0])
-            after = SymbolicConfiguration(t.target, self._written(t, event, memory), begun)
+            after = SymbolicConfiguration(t.target, self._written(t, event, memory))
             if t.target not in self.transducer.final:
                 guard += self._in_time(after, event.position + 1)
             holds = z3.simplify(z3.And(*guard))
@@ -170,15 +148,11 @@ class Runs:
 
     def _in_time(self, configuration: SymbolicConfiguration, position: Any) -> Iterator[Any]:
         """Conditions without which a run meets no window of events any more that it must still meet."""
-        state = configuration.state
-        for register in self._needed[state]:
+        for register in self._needed[configuration.state]:
             window = self.transducer.registers[register].window
             begun = configuration.memory[register].fields[0]
             if isinstance(window, CountWindow) and begun is not None:
                 yield z3.And(z3.Not(begun.null), position - begun.number < window.events)
-        window = self.transducer.window
-        if isinstance(window, CountWindow) and configuration.begun is not None and state in self._labelling:
-            yield position - configuration.begun < window.events
 
     def _written(
         self, t: Transition, event: SymbolicEvent, memory: tuple[RegisterTerms, ...]

@@ -54,7 +54,7 @@ class _Templates:
         """Learn the sorts of fields from what is written to them, given those known; whether there are new ones."""
         before = dict(self._sorts)
         for state in range(self.runs.transducer.states):
-            for _, _, after in self.runs.moves(self.configuration(state, False), event):
+            for _, _, after in self.runs.moves(self.configuration(state), event):
                 for number, content in enumerate(after.memory):
                     for k, term in enumerate(content.fields):
                         sort = None if term is None else term.sort
@@ -65,7 +65,7 @@ class _Templates:
                             self._sorts[number, k] = None
         return self._sorts != before
 
-    def configuration(self, state: int, begun: bool) -> s.SymbolicConfiguration:
+    def configuration(self, state: int) -> s.SymbolicConfiguration:
         """A state with any contents of the registers that matter there."""
         memory = list(self.runs.empty)
         for number in self.runs.live[state]:
@@ -73,7 +73,7 @@ class _Templates:
             if register.keeps is not Accumulation.SET:
                 fields = tuple(self._field(number, k) for k in range(register.fields))
                 memory[number] = RegisterTerms(z3.Bool(f"{self._name}{number} is empty"), fields)
-        return s.SymbolicConfiguration(state, tuple(memory), z3.Int(f"{self._name} begun") if begun else None)
+        return s.SymbolicConfiguration(state, tuple(memory))
 
     def _field(self, number: int, k: int) -> Term | None:
         sort, name = self._sorts[number, k], f"{self._name}{number}.{k}"
@@ -82,8 +82,8 @@ class _Templates:
         return Term(sort, z3.Bool(f"{name} is null"), z3.Int(name))
 
     def arguments(self, configuration: s.SymbolicConfiguration) -> list[Any]:
-        """Where the complex event began, and what is known of the registers that matter in a state."""
-        found = [] if configuration.begun is None else [configuration.begun]
+        """What is known of the registers that matter in a state."""
+        found: list[Any] = []
         for number in sorted(self.runs.live[configuration.state]):
             content = configuration.memory[number]
             found.append(content.empty)
@@ -96,8 +96,8 @@ class _Templates:
         """Whether no two transitions with the same labels can be taken at once."""
         if len(self.runs.transducer.initial) != 1:
             return False
-        for state, begun in product(range(self.runs.transducer.states), (False, True)):
-            moves = self.runs.moves(self.configuration(state, begun), event)
+        for state in range(self.runs.transducer.states):
+            moves = self.runs.moves(self.configuration(state), event)
             for (labels, guard, one), (others, condition, other) in combinations(moves, 2):
                 if labels != others or one == other:
                     continue
@@ -141,8 +141,8 @@ class _Clauses:
             return False
 
 
-#: A state, and whether the complex event has begun; of one transducer, and of another one beside it.
-_Shapes = tuple[tuple[int, bool], tuple[int, bool] | None]
+#: A state of one transducer, and one of another beside it.
+_States = tuple[int, int | None]
 
 
 def _proved(both: Sequence[s.Runs]) -> bool:
@@ -164,11 +164,11 @@ def _proved(both: Sequence[s.Runs]) -> bool:
         arguments = [*([position] if timed else []), *first.arguments(one)]
         if other is not None:
             arguments += rest[0].arguments(other)
-        return clauses.relation(_shapes(one, other), arguments)
+        return clauses.relation(_states(one, other), arguments)
 
-    def following(shapes: _Shapes) -> Iterator[_Shapes]:
-        one = first.configuration(*shapes[0])
-        other = None if shapes[1] is None else rest[0].configuration(*shapes[1])
+    def following(states: _States) -> Iterator[_States]:
+        one = first.configuration(states[0])
+        other = None if states[1] is None else rest[0].configuration(states[1])
         before = relation(one, other, event.position)
         if first.runs.detects(one) and (other is None or not rest[0].runs.detects(other)):
             clauses.add(clauses.goal, before)
@@ -180,17 +180,17 @@ def _proved(both: Sequence[s.Runs]) -> bool:
             neither = z3.And(*(z3.Not(condition) for condition, _ in answers))
             for condition, target in (*answers, (neither, None)):
                 clauses.add(relation(after, target, event.position + 1), before, event.domain, guard, condition)
-                yield _shapes(after, target)
+                yield _states(after, target)
 
     begin = list(product(both[0].begin(), both[1].begin() if rest else [None]))
     for one, other in begin:
         clauses.add(relation(one, other, z3.IntVal(0)), z3.BoolVal(True))
-    reached([_shapes(one, other) for one, other in begin], following)
+    reached([_states(one, other) for one, other in begin], following)
     return clauses.unreachable()
 
 
-def _shapes(one: s.SymbolicConfiguration, other: s.SymbolicConfiguration | None) -> _Shapes:
-    return one.shape, None if other is None else other.shape
+def _states(one: s.SymbolicConfiguration, other: s.SymbolicConfiguration | None) -> _States:
+    return one.state, None if other is None else other.state
 
 
 #: Terms of Z3 belong to one thread at a time.
