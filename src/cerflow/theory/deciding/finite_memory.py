@@ -13,11 +13,11 @@ from functools import cache
 from itertools import product
 
 from cerflow.automata.compile.windows import window_in_register
+from cerflow.automata.model.fragment import explored
 from cerflow.automata.model.runs import Content, Memory, choices, kept
 from cerflow.automata.model.transducer import TYPE_LABEL, Transducer, Transition, Write, registers_read
 from cerflow.base.errors import UnsupportedQueryError
 from cerflow.base.events import Value
-from cerflow.base.graphs import reached
 from cerflow.language import condition as c
 from cerflow.language.formula import CountWindow
 from cerflow.language.node import N, Node, fold, rebuild, transform, walk, walk_into, with_children
@@ -164,21 +164,18 @@ def determinize(transducer: Transducer, *, steps: int | None = None) -> Transduc
     runs = FiniteMemory(transducer, budget)
     spaces = event_spaces_of(expressions_of(transducer))
     algebras = [EventMinterms(event_space, transducer.mentioned, budget) for event_space in spaces]
-    moves: list[tuple[Subset, Subset, c.Condition, Labels]] = []
 
-    def following(subset: Subset) -> Iterator[Subset]:
+    def following(subset: Subset) -> Iterator[tuple[Subset, Transition]]:
         tests = runs.tests(subset)
         for holds in dict.fromkeys(minterm.holds for algebra in algebras for minterm in algebra.minterms((*tests,))):
             guard = conjunction([t if t in holds else not_true(t) for t in tests])
             for labels, target in runs.step(subset, holds).items():
                 budget.spend()
-                moves.append((subset, target, guard, labels))
-                yield target
+                yield target, Transition(0, 0, guard, labels=labels)
 
-    numbers = {subset: number for number, subset in enumerate(reached([runs.initial], following))}
-    transitions = tuple(Transition(numbers[a], numbers[b], guard, labels=labels) for a, b, guard, labels in moves)
-    final = frozenset(number for subset, number in numbers.items() if runs.accepts(subset))
-    return Transducer(len(numbers), frozenset((0,)), final, transitions, mentioned=transducer.mentioned)
+    # The budget alone says how many states there may be.
+    whole = explored([runs.initial], following, runs.accepts, lambda _, result: result.add_state())
+    return whole.finished((), mentioned=transducer.mentioned)
 
 
 # -- conditions on memory and event -------------------------------------------------------------------------------
