@@ -18,9 +18,9 @@ from cerflow.automata.compile.conditions import Relating, own_labels
 from cerflow.automata.model.fragment import Fragment, RegisterFile, track
 from cerflow.automata.model.transducer import Accumulation, Register, Transition, Write
 from cerflow.base.graphs import settled_values
-from cerflow.base.operators import NEGATED, ORDERS, Operator
+from cerflow.base.operators import MIRRORED, NEGATED, ORDERS, Operator
 from cerflow.language import condition as c
-from cerflow.language.node import walk
+from cerflow.language.node import Node, walk
 from cerflow.logic.conditions import guards
 from cerflow.logic.conditions.evaluate import constant_value
 
@@ -121,36 +121,32 @@ def _still_given(operand: Fragment, label: str) -> list[int]:
     return [found.get(state, _MANY) for state in range(operand.states)]
 
 
+def _compared(count: guards.LabelAggregate, nodes: Iterable[Node]) -> list[tuple[Operator, int | float | None]]:
+    """How comparisons among some nodes compare a count, and with which number; None for anything but a literal."""
+    sides = [(n.operator, n.left, n.right) for n in nodes if isinstance(n, c.Comparison)]
+    sides += [(MIRRORED[operator], right, left) for operator, left, right in sides]
+    return [(operator, _number(right)) for operator, left, right in sides if left == count]
+
+
+def _number(side: c.Expression) -> int | float | None:
+    value = side.value if isinstance(side, c.Literal) else None
+    return value if isinstance(value, int | float) and abs(value) < _MANY else None
+
+
 def _limit(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
     """The greatest count with which all atoms may hold, if some of them say so by literals."""
-    found: list[int] = []
-    for atom in atoms:
-        match atom:
-            case c.Comparison(Operator.EQ | Operator.LE | Operator.LT, left, c.Literal() as most) if left == count:
-                pass
-            case c.Comparison(Operator.EQ | Operator.GE | Operator.GT, c.Literal() as most, right) if right == count:
-                pass
-            case c.Between(operand, _, c.Literal() as most, False) if operand == count:
-                pass
-            case _:
-                continue
-        if isinstance(most.value, int | float) and abs(most.value) < _MANY:
-            strict = isinstance(atom, c.Comparison) and atom.operator in (Operator.LT, Operator.GT)
-            found.append(math.ceil(most.value) - 1 if strict else math.floor(most.value))
+    plain = (a for a in atoms if isinstance(a, c.Comparison) or (isinstance(a, c.Between) and not a.negated))
+    bounds = _compared(count, (comparison for atom in plain for comparison in c.comparisons(atom)))
+    found = [math.ceil(most) - 1 for sign, most in bounds if sign is Operator.LT and most is not None]
+    found += [math.floor(most) for sign, most in bounds if sign in (Operator.EQ, Operator.LE) and most is not None]
     return min(found, default=None)
 
 
 def _most(count: guards.LabelAggregate, atoms: Sequence[c.Condition]) -> int | None:
     """The least number that all atoms treat like any greater one, if they only compare the count with literals."""
-    greatest = 0
     nodes = [n for atom in atoms for n in walk(atom)]
-    comparisons = [n for n in nodes if isinstance(n, c.Comparison) and count in (n.left, n.right)]
-    for comparison in comparisons:
-        other = comparison.right if comparison.left == count else comparison.left
-        if not (isinstance(other, c.Literal) and isinstance(other.value, int | float) and abs(other.value) < _MANY):
-            return None
-        greatest = max(greatest, math.floor(other.value))
-    return greatest + 1 if nodes.count(count) == len(comparisons) else None
+    numbers = [number for _, number in _compared(count, nodes) if number is not None]
+    return max([0, *map(math.floor, numbers)]) + 1 if nodes.count(count) == len(numbers) else None
 
 
 class _OrderRegister:
