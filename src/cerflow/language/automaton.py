@@ -84,6 +84,8 @@ class AutomatonFormula(Embedded):
     anywhere: bool
     ends_marked: bool
 
+    sign = "AUTOMATON"
+
     @property
     def labels(self) -> frozenset[str]:
         """The labels that some transition gives."""

@@ -9,7 +9,7 @@ from cerflow.base import limits
 from cerflow.base.errors import QueryError, Span, UnsupportedQueryError
 from cerflow.base.operators import Operator
 from cerflow.language import condition as c
-from cerflow.language.formula import AnyEvent, EventKind, EventType, NotEvent
+from cerflow.language.formula import EventKind, EventType, OfAnyType
 from cerflow.language.node import N, Node, rebuild, transform, walk, walk_into, with_children
 
 
@@ -80,7 +80,7 @@ def kinds_in(tree: Node) -> dict[str, c.Condition | None]:
         match current:
             case EventKind():
                 found[current.name] = current.condition
-            case AnyEvent() | NotEvent():
+            case OfAnyType():
                 for name in current.hidden:
                     found.setdefault(name, None)
     return found
@@ -104,7 +104,7 @@ def with_kinds(tree: N, declared: Mapping[str, c.Condition] | None = None) -> N:
                 return current
             case EventType(name, stream) if name in kinds:
                 return EventKind(name, stream, condition=kinds[name], span=current.span)
-            case AnyEvent() | NotEvent():
+            case OfAnyType():
                 return replace(current, hidden=tuple(sorted({*current.hidden, *kinds})))
         return current
 

@@ -145,31 +145,31 @@ class EventKind(EventType):
 
 
 @node
-class AnyEvent(SingleEvent):
-    """``EVENT`` or ``stream>EVENT``: one event of any type.
+class OfAnyType(SingleEvent):
+    """One event whose type the formula does not name.
 
     The label is the type, but `UNNAMED` for the types ``hidden``, whose names are those of event kinds. Where all
     events have one type, ``only`` is it; no event has one of the types ``absent``.
     """
 
-    stream: str | None = None
-    hidden: tuple[str, ...] = ()
-    only: str | None = None
-    absent: frozenset[str] = frozenset()
+    hidden: tuple[str, ...] = field(default=(), kw_only=True)
+    only: str | None = field(default=None, kw_only=True)
+    absent: frozenset[str] = field(default=frozenset(), kw_only=True)
 
 
 @node
-class NotEvent(SingleEvent):
-    """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``.
+class AnyEvent(OfAnyType):
+    """``EVENT`` or ``stream>EVENT``: one event of any type."""
 
-    ``hidden``, ``only`` and ``absent`` are those of `AnyEvent`.
-    """
+    stream: str | None = None
+
+
+@node
+class NotEvent(OfAnyType):
+    """``NOT(R FILTER c)``: one event that does not satisfy ``R FILTER c``; condition None is ``NOT(R)``."""
 
     event: EventType
     condition: Condition | None = None
-    hidden: tuple[str, ...] = ()
-    only: str | None = None
-    absent: frozenset[str] = frozenset()
 
 
 @node
@@ -191,6 +191,7 @@ class Rename(Formula):
     old: str
     new: str
 
+    sign = "[… -> …]"
     gapless = True
     naming = ("old", "new")
 
@@ -264,6 +265,16 @@ class Repetition(Repeating):
     strict: bool = False
 
     @property
+    def sign(self) -> str:  # type: ignore[override]
+        """``?``, or the bounds in braces."""
+        if self.least == 0 and self.most == 1 and not self.strict:
+            return "?"
+        bounds = (
+            f"{self.least}" if self.least == self.most else f"{self.least},{'' if self.most is None else self.most}"
+        )
+        return f"{':' * self.strict}{{{bounds}}}"
+
+    @property
     def gapless(self) -> bool:  # type: ignore[override]
         """Whether nothing can come between two repetitions."""
         return self.strict or self.most == 1
@@ -275,9 +286,8 @@ class Repetition(Repeating):
 
     def __post_init__(self) -> None:
         if self.most is not None and (self.most < 1 or self.most < self.least):
-            what = f"{{{self.least},{self.most}}}" if self.most != self.least else f"{{{self.most}}}"
             raise QueryError(
-                f"no number of repetitions fits {what}",
+                f"no number of repetitions fits {self.sign.removeprefix(':')}",
                 span=self.span,
                 hint="In {n,m} n is at most m, and m is at least 1.",
             )
@@ -343,6 +353,7 @@ class Project(Formula):
     labels: tuple[str, ...]
     operand: Formula
 
+    sign = "PROJECT"
     whole = False
     naming = ("labels",)
 

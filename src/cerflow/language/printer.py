@@ -137,12 +137,6 @@ def _foreign(node: Node, asked: int) -> tuple[int, list[_Piece]]:
     return _Level.PRIMARY, [part if isinstance(part, str) else (part, 0) for part in node.notation()]
 
 
-def _repetition(node: f.Repetition, asked: int) -> tuple[int, list[_Piece]]:
-    times = "{least}" if node.least == node.most else "{least},‹{most}›"
-    text = "?" if (node.least, node.most, node.strict) == (0, 1, False) else f"{':' * node.strict}{{{{{times}}}}}"
-    return _template(_Level.POSTFIX, "{operand:POSTFIX}" + text)(node, asked)
-
-
 def _separated(pieces: Iterable[_Piece]) -> list[_Piece]:
     found: list[_Piece] = []
     for piece in pieces:
@@ -285,7 +279,7 @@ _TEMPLATES: dict[type[Node], tuple[int, str]] = {
     f.NotEvent: (_Level.STEP, "NOT({event:STEP}‹ FILTER {condition:OR}›)"),
     f.As: (_Level.POSTFIX, "{operand:POSTFIX} AS {label:name}"),
     f.Rename: (_Level.POSTFIX, "{operand:POSTFIX} [{old:name} -> {new:name}]"),
-    **dict.fromkeys((f.Iteration, f.StrictIteration), (_Level.POSTFIX, "{operand:POSTFIX}{sign}")),
+    **dict.fromkeys((f.Iteration, f.StrictIteration, f.Repetition), (_Level.POSTFIX, "{operand:POSTFIX}{sign}")),
     **dict.fromkeys((f.Unless, f.Without), (_Level.EXCLUSION, "{left:EXCLUSION} {sign} {right:DISJUNCTION}")),
     f.Disjunction: (_Level.DISJUNCTION, "{left:DISJUNCTION} {sign} {right:ALL}"),
     f.All: (_Level.ALL, "{left:ALL} {sign} {right:AND}"),
@@ -331,7 +325,6 @@ _WRITERS: dict[type[Node], _Writer] = {
     c.Between: _between,
     c.PredicateCall: _predicate,
     f.Filter: _filter,
-    f.Repetition: _repetition,
     s.Projection: lambda node, asked: _template(
         0, "{items}" if node.kind is s.ProjectionKind.ITEMS else "{kind}‹, {items}›"
     )(node, asked),

@@ -118,6 +118,8 @@ class Regular(Embedded):
 
     expression: Sremo
 
+    sign = "SREMO"
+
     @property
     def labels(self) -> frozenset[str]:
         """The labels that some terminal gives."""

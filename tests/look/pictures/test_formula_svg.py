@@ -31,7 +31,7 @@ def kinds(base):
 
 
 ABSTRACT = {
-    *(Formula, f.SingleEvent, f.Embedded, f.Combination, f.Join, f.Repeating, f.Exclusion),
+    *(Formula, f.SingleEvent, f.OfAnyType, f.Embedded, f.Combination, f.Join, f.Repeating, f.Exclusion),
     *(Sremo, sremo.Unary, sremo.Binary, sremo.Strategic),
 }
 #: A value for each field that has no default.

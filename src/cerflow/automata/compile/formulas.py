@@ -229,9 +229,7 @@ class _FormulaCompiler:
             return deadlines.sequence_in_time(below[0], below[1], optional)
         return sequence(below[0], below[1], optional, marks if isinstance(current, f.StrictSequence) else None)
 
-    def _any_type(
-        self, check: c.Condition | None, event: f.AnyEvent | f.NotEvent, never: str | None = None
-    ) -> list[Transition]:
+    def _any_type(self, check: c.Condition | None, event: f.OfAnyType, never: str | None = None) -> list[Transition]:
         """One transition for every named type but ``never``, labelled with it unless hidden, and one for all others.
 
         If all events have one type, that is one transition; no event has a type that is absent.

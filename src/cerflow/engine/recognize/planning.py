@@ -67,7 +67,7 @@ def _of_known_types(select: Select, schema: Schema) -> Select:
     only, absent = schema.only_type, schema.absent_types
 
     def known(node: Node) -> Node:
-        return replace(node, only=only, absent=absent) if isinstance(node, f.AnyEvent | f.NotEvent) else node
+        return replace(node, only=only, absent=absent) if isinstance(node, f.OfAnyType) else node
 
     return transform(select, known) if only is not None or absent else select
 

@@ -22,21 +22,6 @@ Names = frozenset[str]
 _NONE: Names = frozenset()
 _CORE = f.SingleEvent, f.As, f.Filter, f.Disjunction, f.Sequence, f.Iteration, f.Selection, f.Within
 
-#: What the others are called in the text of a query.
-_WRITTEN: dict[type[f.Formula], str] = {
-    f.All: "ALL",
-    f.Conjunction: "AND",
-    f.NotFollowedBy: "NOT FOLLOWED BY",
-    f.Project: "PROJECT",
-    f.Rename: "[x -> y]",
-    f.Repetition: "{n,m} and ?",
-    f.Start: "START",
-    f.StrictIteration: "':+'",
-    f.StrictSequence: "':'",
-    f.Unless: "UNLESS",
-    f.Without: "WITHOUT",
-}
-
 
 @dataclass(frozen=True)
 class Property:
@@ -123,7 +108,7 @@ def check_first_order(formula: f.Formula) -> None:
                 hint='Read the query without reading="first-order" to label several events at once.',
             )
         if isinstance(current, f.Formula) and not isinstance(current, _CORE):
-            written = _WRITTEN.get(type(current), type(current).__name__)
+            written = current.sign if current.sign[:1].isalpha() else f"'{current.sign}'"
             raise QueryError(
                 f"the first-order reading does not support {written}",
                 span=current.span,

@@ -86,12 +86,11 @@ def _combine(_: int, current: f.Formula, below: Sequence[Labels]) -> Labels:
             name = frozenset((current.name,))
             relations = frozenset[str]() if isinstance(current, f.EventKind) else name
             return Labels(name, name, relations, single=True, alone=name)
-        case f.AnyEvent():
-            return Labels(wildcard=True, single=True, never=frozenset(current.hidden), others=1)
-        case f.NotEvent():
-            # With a condition, or from another stream, an event of the type may be read.
-            whole = current.condition is None and current.event.stream is None
-            never = frozenset((current.event.name, *current.hidden) if whole else current.hidden)
+        case f.OfAnyType():
+            never = frozenset(current.hidden)
+            if isinstance(current, f.NotEvent) and current.condition is None and current.event.stream is None:
+                # With a condition, or from another stream, an event of the type may be read.
+                never |= {current.event.name}
             return Labels(wildcard=True, single=True, never=never, others=1)
         case f.Embedded():
             return Labels(current.labels)

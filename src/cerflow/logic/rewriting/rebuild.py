@@ -158,7 +158,7 @@ def labels_beside_types(tree: Node) -> frozenset[str]:
 
     Where no event has such a type, EVENT is one step of the automaton.
     """
-    reads_all = any(isinstance(node, f.AnyEvent | f.NotEvent) for node in walk(tree))
+    reads_all = any(isinstance(node, f.OfAnyType) for node in walk(tree))
     return frozenset(names_of(tree) - relation_names(tree)) if reads_all else frozenset()
 
 

@@ -86,7 +86,7 @@ def explain_query(
     window = _window(select, transducer)
     # Without a schema it is not known what kind of values are compared.
     implied = [] if schema is None or transducer is None else keys_added(select, evaluated)
-    others = any(isinstance(n, f.AnyEvent | f.NotEvent) for n in walk(select.formula))
+    others = any(isinstance(n, f.OfAnyType) for n in walk(select.formula))
     told = {
         "query": Told(query, "Query", in_lines(query)),
         "reading": Told(reading),

@@ -98,14 +98,10 @@ def _drawn(node: Node, below: Sequence[b.Box], count: str) -> b.Box | None:
             return b.beside(below[0], _NEXT if isinstance(node, f.StrictSequence) else _LATER, below[1], count)
         case f.Combination():
             return b.stacked(below[0], node.sign, below[1])
-        case f.Iteration() | f.StrictIteration():
-            return _again(below[0], node.sign, node.gapless)
         case f.Repetition(least=0, most=1) | r.Optional():
             return _headed(below[0], "?  or nothing")
-        case f.Repetition():
-            most = "" if node.most is None else node.most
-            times = f"{{{node.least}}}" if node.least == most else f"{{{node.least},{most}}}"
-            return _again(below[0], f":{times}" if node.strict else times, node.strict)
+        case f.Repeating():
+            return _again(below[0], node.sign, node.gapless)
         case f.NotFollowedBy():
             # It begins after the last event of what comes before.
             refused = b.forbidden(f"NOT FOLLOWED FOR {show(node.window)} BY", below[1])
@@ -113,9 +109,9 @@ def _drawn(node: Node, below: Sequence[b.Box], count: str) -> b.Box | None:
         case f.Exclusion():
             return b.excluding(below[0], node.sign, below[1])
         case f.Project():
-            return _headed(below[0], f"PROJECT {', '.join(map(quote_name, node.labels))}")
+            return _headed(below[0], f"{node.sign} {', '.join(map(quote_name, node.labels))}")
         case f.Start():
-            return _headed(below[0], "START")
+            return _headed(below[0], node.sign)
         case f.Selection():
             return _headed(below[0], _strategy(node))
         case f.Within() | r.Windowed():

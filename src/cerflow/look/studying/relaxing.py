@@ -97,8 +97,7 @@ def _of_node(current: Node) -> Iterator[tuple[RelaxedKind, Node, str, Callable[[
             if current.strict:
                 yield "contiguity", current, ":{…}", _with_gaps
             if current.least > 1 or current.most is not None:
-                most = "" if current.most is None else current.most
-                yield "repetition", current, f"{{{current.least},{most}}}", _any_number
+                yield "repetition", current, current.sign.removeprefix(":"), _any_number
         case f.Exclusion():
             end = f" FOR {show(current.window)}" if isinstance(current, f.NotFollowedBy) else ""
             text = f"{current.sign} {show(current.right, kinds=False)}{end}"

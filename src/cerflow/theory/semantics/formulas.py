@@ -180,7 +180,7 @@ class Denotation:
                 return frozenset(m for m in (yield first(i, j)) if within(m[0], formula.window, self._events))
         raise TypeError(f"{type(formula).__name__} is not a formula")
 
-    def _name(self, wanted: f.AnyEvent | f.NotEvent, j: int) -> str:
+    def _name(self, wanted: f.OfAnyType, j: int) -> str:
         """The label that EVENT and NOT give: the type, unless an event kind has that name."""
         return f.UNNAMED if self._events[j].type in wanted.hidden else self._events[j].type
 

@@ -97,7 +97,7 @@ def _renamed_apart(formula: f.Formula) -> tuple[f.Formula, dict[str, str]]:
 
     fresh = rebuild.FreshNames(formula)
     # EVENT and NOT can give any label.
-    wild = any(isinstance(current, f.AnyEvent | f.NotEvent) for current in nodes)
+    wild = any(isinstance(current, f.OfAnyType) for current in nodes)
     names: dict[tuple[int, str], str] = {}
     taken = set(scopes.relation_names(formula))
     # Outer variables keep their names; an iteration stands after what it contains.
@@ -151,7 +151,7 @@ def _with_few_labels(formula: f.Formula, own: dict[str, str]) -> f.Formula:
     events = _labels_of_events(formula)
     relations = scopes.relation_names(formula)
     # EVENT and NOT can give any label.
-    wild = any(isinstance(n, f.AnyEvent | f.NotEvent) for n in walk(formula))
+    wild = any(isinstance(n, f.OfAnyType) for n in walk(formula))
     needless = {
         label: variable
         for label, variable in own.items()
@@ -238,7 +238,7 @@ class _Variables:
         chain.reverse()
         if isinstance(current, f.EventType):
             return self._assigned(current, chain, _required(chain, current.name))
-        assert isinstance(current, f.AnyEvent | f.NotEvent)
+        assert isinstance(current, f.OfAnyType)
         others = _required(chain, None)
         # The labels that conditions on one event read, and labels that are renamed to these.
         read = (scopes.condition_labels(step.condition) for step in chain if isinstance(step, f.Filter))
