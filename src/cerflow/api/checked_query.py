@@ -188,6 +188,11 @@ class CheckedQuery:
         if window is not None and text is not None:
             yield errors.QueryWarning(text, span=window.span).with_source(self.text)
 
+    @property
+    def reads(self) -> list[str]:
+        """The streams that the query reads, or that it reads the input (for other parts of cerflow)."""
+        return list(dict.fromkeys(self._tree.streams)) or ["the input"]
+
     def types_named(self) -> dict[str, errors.Span | None]:
         """The types of events that the query names, each with its first place (for other parts of cerflow).
 

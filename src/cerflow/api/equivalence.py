@@ -161,14 +161,7 @@ def satisfiable(
     return replace(_verdict(answer, wanted=True), detected_by=None)
 
 
-def universal(
-    f: FormulaLike,
-    *,
-    schema: Schema | None = None,
-    steps: int | None = None,
-    output: Output = "labels",
-    reading: Reading = "second-order",
-) -> Verdict:
+def universal(f: FormulaLike, **asked: Unpack[DecisionOptions]) -> Verdict:
     """Whether a formula has all complex events, in every stream; otherwise as `equivalent`.
 
     All are those that mark at least one event, the last one where they are detected, and of each marked event the type
@@ -186,9 +179,9 @@ def universal(
     >>> cerflow.universal("A+ AS x", output="positions")
     <Verdict False: {•@0} detected at 0 in [{'type': 'other'}]>
     """
-    query = _checked(f, reading, schema)
+    query = _checked(f, asked.get("reading", "second-order"), asked.get("schema"))
     formula = query.tree.formula
-    alone = output == "positions" or query.reading == "first-order"
+    alone = asked.get("output") == "positions" or query.reading == "first-order"
     labels = [] if alone else sorted(labels_of(formula).assigned - relation_names(formula))
     if len(labels) > limits.UNIVERSAL_LABELS:
         reason = f"whether a formula with {len(labels)} labels has all complex events takes too long to decide"
@@ -200,7 +193,7 @@ def universal(
     everything: formulas.Formula = formulas.Iteration(reduce(formulas.Disjunction, each))
     if isinstance(formula, formulas.Within) and isinstance(formula.window, formulas.CountWindow):
         everything = formulas.Within(everything, formula.window)
-    answer = _compared(everything, f, one_sided=True, schema=schema, steps=steps, output=output, reading=reading)
+    answer = _compared(everything, f, one_sided=True, **asked)
     return replace(_verdict(answer, wanted=False), detected_by=None)
 
 

@@ -27,7 +27,7 @@ from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.recognizer import SetRecognizer
 from cerflow.logic.rewriting.rebuild import labels_beside_types
-from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex
+from cerflow.look.pictures.diagram import reading_diagram
 from cerflow.look.pictures.svg import Theme
 from cerflow.look.pictures.targets import picture
 
@@ -78,12 +78,8 @@ class QuerySet(Mapping[str, Query]):
 
     def to_svg(self, *, theme: Theme = "auto") -> str:
         """A picture of the streams and the queries that read them; for ``theme`` and errors see `Query.to_svg`."""
-        reads = {name: dict.fromkeys(query.tree.streams) or {"the input": None} for name, query in self.items()}
-        inputs = sorted({stream for streams in reads.values() for stream in streams})
-        vertices = [*map(Vertex, inputs), *(Vertex(name, ends=True, box=True) for name in self)]
-        pairs = [(stream, k) for k, streams in enumerate(reads.values(), len(inputs)) for stream in streams]
-        arrows = [Arrow(inputs.index(stream), k) for stream, k in pairs]
-        return picture(Diagram("queries", "n", vertices, arrows), "svg", title="queries", theme=theme)
+        drawn = reading_diagram("queries", {name: query.reads for name, query in self.items()})
+        return picture(drawn, "svg", title="queries", theme=theme)
 
     def match(
         self,

@@ -115,10 +115,6 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
         is_text = pa.types.is_string(values) or pa.types.is_large_string(values)
         indices = pa.int32() if data_type.index_type.bit_width < 32 else data_type.index_type
         return pa.dictionary(indices, values) if is_text else values
-    if pa.types.is_string_view(data_type):
-        return pa.string()
-    if pa.types.is_binary_view(data_type):
-        return pa.binary()
     if pa.types.is_decimal(data_type):
         digits, scale = data_type.precision - min(data_type.scale, 0), max(data_type.scale, 0)
         if pa.types.is_decimal256(data_type) or digits > _DIGITS_128:

@@ -20,14 +20,7 @@ class Operator(StrEnum):
 
 
 #: ``a < b`` is ``b > a``: the operator with its sides exchanged.
-MIRRORED = {
-    Operator.EQ: Operator.EQ,
-    Operator.NE: Operator.NE,
-    Operator.LT: Operator.GT,
-    Operator.LE: Operator.GE,
-    Operator.GT: Operator.LT,
-    Operator.GE: Operator.LE,
-}
+MIRRORED = {sign: Operator(sign.translate(str.maketrans("<>", "><"))) for sign in Operator}
 #: The operator that is true where another one is false; both are unknown of the same values.
 NEGATED = {
     Operator.EQ: Operator.NE,

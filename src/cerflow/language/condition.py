@@ -184,21 +184,20 @@ class Comparison(Condition):
 
 
 @node
-class Like(Condition):
+class PatternTest(Condition):
+    """A test of a string by a pattern, perhaps negated."""
+
+    operand: Expression
+    pattern: str
+    negated: bool = False
+
+
+class Like(PatternTest):
     """``operand [NOT] LIKE 'pattern'``: ``%`` any characters, ``_`` one, a backslash takes the next literally."""
 
-    operand: Expression
-    pattern: str
-    negated: bool = False
 
-
-@node
-class Regexp(Condition):
+class Regexp(PatternTest):
     """``operand [NOT] REGEXP 'pattern'``: the regular expression is found somewhere in the string."""
-
-    operand: Expression
-    pattern: str
-    negated: bool = False
 
 
 @node
@@ -363,11 +362,6 @@ def with_labels(tree: N, label: Callable[[str | None], str | None]) -> N:
     return transform(tree, visit)
 
 
-def numbers_matches(tree: Node) -> bool:
-    """Whether a tree asks for the numbers of matches."""
-    return any(isinstance(current, Function) and current.name == MATCH_NUMBER for current in walk(tree))
-
-
-def reads_previous(tree: Node) -> bool:
-    """Whether a condition or expression asks for values of the event before: ``prev(e)``."""
-    return any(isinstance(current, Function) and current.name == "prev" for current in walk(tree))
+def calls(tree: Node, name: str) -> bool:
+    """Whether a tree calls a function: `MATCH_NUMBER` for the numbers of matches, ``prev`` for the event before."""
+    return any(isinstance(current, Function) and current.name == name for current in walk(tree))

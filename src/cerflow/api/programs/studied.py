@@ -24,7 +24,7 @@ from cerflow.engine.events.time_order import valid_in_order
 from cerflow.engine.stopping import look
 from cerflow.logic.analysis.columns import attributes_in
 from cerflow.look.explaining.facts import ExplainFormat
-from cerflow.look.pictures.diagram import Arrow, Diagram, Vertex
+from cerflow.look.pictures.diagram import Diagram, reading_diagram
 from cerflow.look.pictures.targets import PICTURE_FORMATS, picture
 from cerflow.look.studying.samples import StudiedEvents
 
@@ -43,31 +43,21 @@ def explain_program(queries: Queries, schemas: Mapping[str | None, Schema], form
     explained = {name: each.explain(format, schemas.get(name)) for name, each in queries.items()}
     if format == "json":
         statements = [
-            {"definition": name, "reads": _reads(each), **json.loads(explained[name])} for name, each in queries.items()
+            {"definition": name, "reads": each.reads, **json.loads(explained[name])} for name, each in queries.items()
         ]
         return json.dumps({"statements": statements}, indent=2, ensure_ascii=False)
     parts = ["statements"]
     for name, each in queries.items():
-        parts.append(f"  {name or _QUERY} reads {', '.join(_reads(each))}")
+        parts.append(f"  {name or _QUERY} reads {', '.join(each.reads)}")
     for name, text in explained.items():
         parts += ["", f"=== {_QUERY if name is None else f'definition {name}'} ===", "", text]
     return "\n".join(parts)
 
 
-def _reads(query: Query) -> list[str]:
-    return list(dict.fromkeys(query.tree.streams)) or ["the input"]
-
-
 def program_diagram(queries: Queries) -> Diagram:
     """The graph of the streams and of the statements that read them; the last query has a double frame."""
-    inputs = {stream for each in queries.values() for stream in _reads(each)} - {name or "" for name in queries}
-    names = [*sorted(inputs), *queries]
-    return Diagram(
-        "program",
-        "n",
-        [Vertex(name or _QUERY, ends=name is None, box=name in queries) for name in names],
-        [Arrow(names.index(stream), names.index(name)) for name, each in queries.items() for stream in _reads(each)],
-    )
+    reads = {name or _QUERY: each.reads for name, each in queries.items()}
+    return reading_diagram("program", reads, reads.keys() - {_QUERY})
 
 
 def studied(

@@ -180,7 +180,7 @@ def neighbours(part: c.Condition, scopes: dict[str, int], scope: int, one: Conta
     negated, bracket = False, part
     while isinstance(bracket, c.Not):
         negated, bracket = not negated, bracket.operand
-    if not isinstance(bracket, c.Bracket) or not c.reads_previous(bracket):
+    if not isinstance(bracket, c.Bracket) or not c.calls(bracket, "prev"):
         return None
     label = bracket.label
     if label in one:

@@ -10,7 +10,7 @@ from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.binding import readable, shows_events
 from cerflow.engine.evaluate.ranges import EXACT_FLOATS, MEASURED, MOST
 from cerflow.engine.results.report import Report, kept_labels
-from cerflow.language.condition import Function, numbers_matches
+from cerflow.language.condition import MATCH_NUMBER, Function, calls
 from cerflow.language.formula import AttributeWindow, DurationWindow, Selection, Strategy
 from cerflow.language.node import walk
 from cerflow.language.select import Consumption, CountItem, ProjectionKind, Select
@@ -82,7 +82,7 @@ def keys_together(select: Select, schema: Schema | None = None, *, clocked: bool
         return "CONSUME BY ANY consumes across keys"
     if waits_for_time(select.formula) and not clocked:
         return "events of one key show that deadlines of others have passed"
-    if numbers_matches(select.projection):
+    if calls(select.projection, MATCH_NUMBER):
         return "MATCH_NUMBER() counts the matches of all keys"
     if schema is None or all(_surely_equal(key, schema) for key in select.partition):
         return None

@@ -93,7 +93,7 @@ class Report:
         #: The labels that distinguish matches, None for all; see the language guide on SELECT.
         self.keep = kept_labels(select)
         #: Whether matches are numbered, see `MATCH_NUMBER`.
-        self.numbers_matches = c.numbers_matches(select.projection)
+        self.numbers_matches = c.calls(select.projection, c.MATCH_NUMBER)
         #: The predicates that computed columns call; later registrations do not change them.
         self.predicates = {predicate.name: predicate for predicate in predicates_in(select.projection)}
         self.time_type = pa.int64() if schema.time is None else schema.columns.field(schema.time).type

@@ -14,7 +14,7 @@ from cerflow.automata.model.run_windows import reach_of_runs, window_of_runs, wi
 from cerflow.automata.model.transducer import Transducer
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.measures import is_global
-from cerflow.language.condition import PredicateCall, numbers_matches
+from cerflow.language.condition import MATCH_NUMBER, PredicateCall, calls
 from cerflow.language.formula import CountWindow, DurationWindow, NotFollowedBy, Window
 from cerflow.language.node import walk
 from cerflow.language.printer import show
@@ -41,7 +41,7 @@ def divided(select: Select, transducer: Transducer, schema: Schema | None = None
     """
     if threads and any(isinstance(node, PredicateCall) for node in walk(select)):
         return Division(None, "your own predicates are not called from several threads")
-    if numbers_matches(select.projection):
+    if calls(select.projection, MATCH_NUMBER):
         return Division(None, "MATCH_NUMBER() counts the matches from the beginning of the stream")
     if schema is not None and schema.forget is not None:
         return Division(None, "a key starts again after a pause, which only a task that gets all its events can see")

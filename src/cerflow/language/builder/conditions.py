@@ -259,16 +259,15 @@ def some(*labels: Label | str) -> Callable[[AnyCondition], ConditionExpr]:
     """``SOME x, y: c`` is ``some(x, y)(c)``: some choice of one event for each label satisfies the condition."""
     if not labels:
         raise ArgumentError("some takes the labels of which events are chosen, as in some(x)(x.price > 10)")
-    names = tuple(_label_name(given) for given in labels)
+    names = tuple(map(label_name, labels))
     return lambda inside: ConditionExpr(c.Some(names, require_labels(condition_tree(inside))))
 
 
-def _label_name(given: Label | str) -> str:
-    if isinstance(given, Label) and given._name is not None:
-        return given._name
-    if isinstance(given, str):
-        return checked_name(given, "a label")
-    raise ArgumentError(f"some takes labels, not {'this' if isinstance(given, Label) else type(given).__name__}")
+def label_name(given: Label | str) -> str:
+    """The name of a label, which may be given as a string."""
+    if isinstance(given, Label) and given._name is None:
+        raise ArgumentError("a label is needed here: the current event has none")
+    return checked_name(given._name if isinstance(given, Label) else given, "a label")
 
 
 def condition(text: str) -> ConditionExpr:

@@ -23,7 +23,14 @@ from cerflow.language import condition as c
 from cerflow.language import formula as f
 from cerflow.language import select as s
 from cerflow.language.builder.common import Expr, WindowArguments, attribute_name, checked_name, window
-from cerflow.language.builder.conditions import AnyCondition, Label, ValueExpr, condition_tree, require_labels
+from cerflow.language.builder.conditions import (
+    AnyCondition,
+    Label,
+    ValueExpr,
+    condition_tree,
+    label_name,
+    require_labels,
+)
 from cerflow.language.builder.functions import aggregate
 from cerflow.language.builder.sremo import SremoExpr
 from cerflow.language.event_kinds import written_out
@@ -72,11 +79,11 @@ class FormulaExpr(Expr[f.Formula]):
 
     def as_(self, name: Label | str) -> FormulaExpr:
         """``φ AS name``."""
-        return FormulaExpr(f.As(self.tree, _label(name)))
+        return FormulaExpr(f.As(self.tree, label_name(name)))
 
     def rename(self, old: Label | str, new: Label | str) -> FormulaExpr:
         """``φ [old -> new]``."""
-        return FormulaExpr(f.Rename(self.tree, _label(old), _label(new)))
+        return FormulaExpr(f.Rename(self.tree, label_name(old), label_name(new)))
 
     def filter(self, condition: AnyCondition) -> FormulaExpr:
         """``φ FILTER condition``; raises QueryError if an attribute outside brackets has no label."""
@@ -106,7 +113,7 @@ class FormulaExpr(Expr[f.Formula]):
         """``PROJECT labels (φ)``."""
         if not labels:
             raise ArgumentError("project needs at least one label")
-        return FormulaExpr(f.Project(tuple(_label(name) for name in labels), self.tree))
+        return FormulaExpr(f.Project(tuple(map(label_name, labels)), self.tree))
 
     def within(
         self,
@@ -197,7 +204,7 @@ def max_(operand: FormulaExpr | ValueExpr, *, by: Labels = ()) -> FormulaExpr | 
 
 def item(name: Label | str, *attributes: str | ValueExpr) -> s.LabelItem:
     """``label`` or ``label[attribute, …]``, an item for `select`; a nested attribute is ``this.device.os``."""
-    return s.LabelItem(_label(name), tuple(attribute_name(a, "an attribute") for a in attributes) or None)
+    return s.LabelItem(label_name(name), tuple(attribute_name(a, "an attribute") for a in attributes) or None)
 
 
 def count_matches(name: str = "count") -> s.CountItem:
@@ -267,7 +274,7 @@ def select(
 
 def _compared(by: Labels) -> tuple[c.LabelReference, ...]:
     labels = (by,) if isinstance(by, str | Label) else tuple(by)
-    return tuple(c.LabelReference(_label(each)) for each in labels)
+    return tuple(c.LabelReference(label_name(each)) for each in labels)
 
 
 def _aggregate(name: str, operand: ValueExpr, by: Labels) -> ValueExpr:
@@ -291,14 +298,6 @@ def _event_type(name: str, stream: str | None, kind: AnyCondition | None = None)
     return f.EventKind(name, stream, condition=written_out(condition_tree(kind), {}))
 
 
-def _label(given: Label | str) -> str:
-    if isinstance(given, Label):
-        if given._name is None:
-            raise ArgumentError("a label is needed here: the current event has none")
-        return given._name
-    return checked_name(given, "a label")
-
-
 def _item(
     given: Label | str | ValueExpr | s.LabelItem | s.ExpressionItem | s.CountItem,
 ) -> s.LabelItem | s.ExpressionItem | s.CountItem:
@@ -309,7 +308,7 @@ def _item(
         if name is None:
             raise ArgumentError("a value needs a name to be selected: value.as_('name')")
         return given.as_(name)
-    return s.LabelItem(_label(given))
+    return s.LabelItem(label_name(given))
 
 
 def _key(given: str | ValueExpr | Iterable[str | ValueExpr]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def check_query(select: Select) -> None:
     for index, current in enumerate(walk(select.formula)):
         if isinstance(current, f.Filter | f.NotEvent) and current.condition is not None:
             check_expression(current.condition)
-            if isinstance(current, f.NotEvent) and c.reads_previous(current.condition):
+            if isinstance(current, f.NotEvent) and c.calls(current.condition, "prev"):
                 raise QueryError("NOT reads one event, so prev has no event before it", span=current.condition.span)
         elif isinstance(current, f.EventKind):
             check_kind(current.condition)

@@ -231,7 +231,7 @@ class KindDemands:
                     self.ordered |= _names(below)
                 for part, what in zip(current.children[1:], below[1:]):
                     self._alike(((current.children[0], below[0]), (part, what)))
-            case c.Like() | c.Regexp():
+            case c.PatternTest():
                 self.demand(below[0], ValueKind.STRING, current.operand)
             case c.SetTest():
                 self.ordered |= _names(below)

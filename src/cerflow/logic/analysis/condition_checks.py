@@ -152,7 +152,7 @@ def _check_previous(function: c.Function, bracket: str | None) -> None:
 
 
 def _check_sets_beside_previous(bracket: c.Bracket) -> None:
-    if not c.reads_previous(bracket):
+    if not c.calls(bracket, "prev"):
         return
     for current in walk(bracket.condition):
         if registry.is_about_set(current) and not isinstance(current, c.Function):

@@ -94,7 +94,7 @@ def _check_parts(root: Node, select: Select, schema: Schema) -> None:
             case c.Comparison() | c.In() | c.Between():
                 for comparison, other in zip(c.comparisons(current), below[1:]):
                     _check_comparison(comparison, (below[0], other), schema)
-            case c.Like() | c.Regexp():
+            case c.PatternTest():
                 what = "LIKE" if isinstance(current, c.Like) else "REGEXP"
                 check_string(below[0].kind, current.operand, what)
             case c.PredicateCall():

@@ -48,7 +48,7 @@ def conjuncts_opened(condition: c.Condition) -> list[c.Condition]:
 
     A bracket with ``prev`` stays closed: it asks nothing of the first event of its label.
     """
-    parts = ([part] if c.reads_previous(part) else conjuncts(without_brackets(part)) for part in conjuncts(condition))
+    parts = ([part] if c.calls(part, "prev") else conjuncts(without_brackets(part)) for part in conjuncts(condition))
     return [*chain.from_iterable(parts)]
 
 
@@ -270,7 +270,7 @@ def _simpler(current: Node) -> Node:
             return transform(spelled_out(current), _simpler)
         case c.If(condition, then, otherwise) if isinstance(condition, c.Constant) or condition == UNKNOWN:
             return then if condition == TRUE else otherwise
-        case c.Like() | c.Regexp() | c.In() | c.IsNull():
+        case c.PatternTest() | c.In() | c.IsNull():
             positive = _positive(replace(current, negated=False))
             return _negation(positive) if current.negated else positive
         case Satisfied():
@@ -303,9 +303,9 @@ def _comparison(current: c.Comparison) -> c.Condition:
     return c.Comparison(operator, left, right, span=current.span)
 
 
-def _positive(current: c.Like | c.Regexp | c.In | c.IsNull) -> c.Condition:
+def _positive(current: c.PatternTest | c.In | c.IsNull) -> c.Condition:
     match current:
-        case c.Like(c.Literal()) | c.Regexp(c.Literal()) | c.In(c.Literal()) | c.IsNull(c.Literal()):
+        case c.PatternTest(c.Literal()) | c.In(c.Literal()) | c.IsNull(c.Literal()):
             return constant(constant_value(current))
         case c.IsNull(c.Function(_, (c.LabelReference(),))):
             return FALSE  # every event has a position and a time

@@ -40,7 +40,7 @@ def _leaf(atom: c.Condition, wanted: bool, or_unknown: bool) -> c.Condition:
             return replace(atom, negated=atom.negated == wanted)
     if wanted == or_unknown:
         # What is true where it is false.
-        if isinstance(atom, c.Like | c.Regexp | c.In | c.Between):
+        if isinstance(atom, c.PatternTest | c.In | c.Between):
             atom = replace(atom, negated=not atom.negated)
         else:
             atom = negated(atom)

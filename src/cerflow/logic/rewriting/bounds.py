@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cerflow.base.graphs import settled_values
 from cerflow.base.operators import MIRRORED, RELATIONS, Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import formula as f
@@ -79,20 +80,21 @@ def _followed(condition: Condition, known: _Bounds, labels: Labels, schema: Sche
             bounds.setdefault(x, set()).add((operator, right))
         elif y is not None and isinstance(left, Literal):
             bounds.setdefault(y, set()).add((MIRRORED[operator], left))
-    found: list[Condition] = []
-    grown = bool(bounds)
-    while grown:
-        grown = False
-        for x, operator, y in relations:
-            # A label without events bounds nothing.
-            for bound in sorted(bounds.get(y, ()), key=str) if y[0] in labels.bound else ():
-                passed = _passed(x[1], operator, y[1], bound, schema)
-                own = bounds.setdefault(x, set())
-                if passed is not None and not any(_covers(one, passed) for one in own):
-                    own.add(passed)
-                    found.append(Comparison(passed[0], Attribute(*x), passed[1]))
-                    grown = True
-    return {place: frozenset(some) for place, some in bounds.items()}, found
+
+    def along(relation: tuple[str, Operator, str], given: frozenset[_Bound]) -> frozenset[_Bound]:
+        return frozenset(filter(None, (_passed(*relation, bound, schema) for bound in given)))
+
+    def joined(own: frozenset[_Bound], more: frozenset[_Bound]) -> frozenset[_Bound]:
+        for bound in sorted(more, key=str):
+            own = own if any(_covers(one, bound) for one in own) else own | {bound}
+        return own
+
+    # A label without events bounds nothing.
+    edges = [(y, x, (x[1], operator, y[1])) for x, operator, y in relations if y[0] in labels.bound]
+    begin = {place: frozenset(some) for place, some in bounds.items()}
+    settled = settled_values(begin, edges, along, joined)
+    added = {x: sorted(settled[x] - begin.get(x, _NONE), key=str) for _, x, _ in edges if x in settled}
+    return settled, [Comparison(sign, Attribute(*x), value) for x, some in added.items() for sign, value in some]
 
 
 def _place(expression: Expression, labels: Labels, schema: Schema) -> _Place | None:

@@ -14,7 +14,7 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, fold, transform, walk
+from cerflow.language.node import Node, fold, transform, walk, walk_into
 from cerflow.language.select import Select
 from cerflow.logic.analysis.scopes import condition_labels, occurrences, resolve
 from cerflow.logic.conditions.connectives import conjuncts
@@ -56,7 +56,8 @@ def _implied(part: c.Comparison, before: Set[tuple[str, str]], schema: Schema, *
         return []
     (label,) = labels
     operator = _SIDES[side][1] if part.operator is Operator.EQ else part.operator
-    others = {name for node in _outside(part) for name in condition_labels(node)}
+    outside = walk_into(part, lambda node: not isinstance(node, c.Aggregate))
+    others = {n.label for n in outside if isinstance(n, c.Attribute | c.LabelReference) and n.label is not None}
     if operator not in _SIDES[side] or any((other, label) not in before for other in others):
         return []
     found: list[c.Condition] = []
@@ -104,15 +105,3 @@ def _of_operands(current: Node, below: Sequence[_Growth]) -> _Growth:
         case c.Negative():
             return {a: not grows for a, grows in some[0].items()}
     return None
-
-
-def _outside(tree: Node) -> list[Node]:
-    """The attributes and labels that a tree reads outside aggregates."""
-    found, pending = list[Node](), [tree]
-    while pending:
-        current = pending.pop()
-        if isinstance(current, c.Attribute | c.LabelReference):
-            found.append(current)
-        elif not isinstance(current, c.Aggregate):
-            pending += current.children
-    return found

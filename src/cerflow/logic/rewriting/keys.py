@@ -17,7 +17,7 @@ from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.language import condition as c
 from cerflow.language import formula as f
-from cerflow.language.node import Node, walk
+from cerflow.language.node import Node, fold_only, walk
 from cerflow.language.select import Consumption, CountItem, ExpressionItem, LabelItem, ProjectionKind, Select
 from cerflow.logic.analysis.scopes import Labels, condition_labels, occurrences, of_operands, resolve
 from cerflow.logic.conditions.connectives import conjunction, conjuncts, conjuncts_opened
@@ -161,7 +161,11 @@ def _divisible(select: Select) -> bool:
             return False
         if isinstance(node, f.Selection) and node.strategy in (f.Strategy.STRICT, f.Strategy.ANY):
             return False
-    if select.strategy is f.Strategy.STRICT or select.consume is not Consumption.NONE or c.numbers_matches(select):
+    if (
+        select.strategy is f.Strategy.STRICT
+        or select.consume is not Consumption.NONE
+        or c.calls(select, c.MATCH_NUMBER)
+    ):
         return False
     if not any(isinstance(node, f.NotFollowedBy) for node in nodes):
         return True
@@ -182,8 +186,7 @@ def _meets_deadlines(formula: f.Formula) -> bool:
             meets |= below[1][0]
         return waits or isinstance(current, f.NotFollowedBy), meets
 
-    places = occurrences(formula)
-    return of_operands(places, visit)[max(places)][1]
+    return fold_only(formula, f.Formula, visit)[1]
 
 
 def _apart(select: Select, readings: Iterable[_Reading]) -> bool:

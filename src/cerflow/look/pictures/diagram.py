@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -59,6 +59,18 @@ class Diagram:
     vertices: Sequence[Vertex]
     arrows: Sequence[Arrow]
     caption: Sequence[str] = ()
+
+
+def reading_diagram(kind: str, reads: Mapping[str, Sequence[str]], inner: Collection[str] = ()) -> Diagram:
+    """A graph of queries, by name, and of the streams that each reads.
+
+    The matches of those that are ``inner`` are streams themselves; the others have a double frame.
+    """
+    inputs = sorted({stream for streams in reads.values() for stream in streams}.difference(inner))
+    names = [*inputs, *reads]
+    vertices = [*map(Vertex, inputs), *(Vertex(name, ends=name not in inner, box=True) for name in reads)]
+    pairs = [(stream, k) for k, streams in enumerate(reads.values(), len(inputs)) for stream in streams]
+    return Diagram(kind, "n", vertices, [Arrow(names.index(stream), k) for stream, k in pairs])
 
 
 def plain(line: Iterable[Piece]) -> str:

@@ -140,7 +140,7 @@ class EventMinterms:
         """Whether a condition can be evaluated on events that are made up."""
         if isinstance(condition, TypeTest | StreamTest):
             return True
-        if not isinstance(condition, c.Comparison | c.In | c.IsNull | c.Like | c.Regexp):
+        if not isinstance(condition, c.Comparison | c.In | c.IsNull | c.PatternTest):
             return False
         kinds = self.event_space.kinds
         times = False

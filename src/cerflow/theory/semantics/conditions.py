@@ -177,7 +177,7 @@ def _holds(atom: c.Condition, negated: bool, events_of: EventsOf) -> bool:
 
 def _values_for_choices(atom: c.Condition, events_of: EventsOf) -> Iterator[Value]:
     """The values of an atom for every choice of events; of a bracket with ``prev`` for neighbouring ones (spec §10)."""
-    own = atom.label if isinstance(atom, c.Bracket) and c.reads_previous(atom) else None
+    own = atom.label if isinstance(atom, c.Bracket) and c.calls(atom, "prev") else None
     labels = [label for label in labels_outside_aggregates(atom) if label != own]
     pairs: Iterable[tuple[Event | None, Event | None]] = [(None, None)] if own is None else pairwise(events_of(own))
     for former, latter in pairs:

@@ -19,7 +19,7 @@ from cerflow.base.events import ComplexEvent, Event, Stream, Value, support
 from cerflow.base.graphs import gathered
 from cerflow.base.units import TimeUnit
 from cerflow.language import select as s
-from cerflow.language.condition import MATCH_NUMBER, Function, Literal, numbers_matches
+from cerflow.language.condition import MATCH_NUMBER, Function, Literal, calls
 from cerflow.language.formula import UNNAMED, NotFollowedBy
 from cerflow.language.node import Node, transform, walk
 from cerflow.logic.analysis.scopes import condition_labels
@@ -223,7 +223,7 @@ def _column(item: s.ExpressionItem, c: ComplexEvent, events: Sequence[Event], nu
             )
         single[label] = several[0] if several else None
     numbered: Node = item.expression
-    if numbers_matches(item.expression):
+    if calls(item.expression, MATCH_NUMBER):
         asked = Function(MATCH_NUMBER, ())
         numbered = transform(numbered, lambda node: Literal(number) if node == asked else node)
     return value_of(numbered, single, events_of)
