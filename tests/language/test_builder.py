@@ -121,7 +121,7 @@ def test_formula(built: FormulaExpr, text: str) -> None:
         (x["a b"] < y.c, 'x."a b" < y.c'),
         (x.a <= 1.5, "x.a <= 1.5"),
         (x.a == "it's", "x.a = 'it''s'"),
-        (x.a != None, "x.a != NULL"),  # noqa: E711  # it is an expression, not a test
+        (x.a != literal(None), "x.a != NULL"),
         (x.a == True, "x.a = TRUE"),  # noqa: E712
         ((x.a > 1) & (x.b > 2) | ~(x.c > 3), "x.a > 1 AND x.b > 2 OR NOT x.c > 3"),
         ((x.a > 1) & True, "x.a > 1 AND TRUE"),
@@ -317,6 +317,14 @@ def test_values_can_be_copied_compared_and_hashed() -> None:
         (lambda: x.a > float("nan"), QueryError, "infinite or not a number"),
         (lambda: x.a > [1], TypeError, "not list"),
         (lambda: x.a.isin("abc"), TypeError, "not one string"),
+        (lambda: x.a.is_in([1]), TypeError, r"no method 'is_in': write isin\(\[…\]\)"),
+        (lambda: x.a.b.startswith("c"), TypeError, r"no method 'startswith': write like\('%abc%'\)"),
+        (lambda: this.a.betwen(1, 2), TypeError, "no method 'betwen'; did you mean 'between'"),
+        (lambda: (x.a + 1)(), TypeError, "a value cannot be called"),
+        (lambda: (x.a + 1).betwen(1, 2), AttributeError, "no method 'betwen'; did you mean 'between'"),
+        (lambda: x.a == None, TypeError, r"write value.is_null\(\)"),  # noqa: E711
+        (lambda: x.a != None, TypeError, r"value.is_not_null\(\)"),  # noqa: E711
+        (lambda: x.a <= None, TypeError, "never true"),
         (lambda: x.a.regexp("("), QueryError, "cannot be read"),
         (lambda: x.a.like(3), TypeError, "must be a string"),
         (lambda: sremo("[TRUE]").then(3), TypeError, "an expression of SREMO is expected here, not int"),

@@ -318,6 +318,14 @@ def test_words_and_signs_of_other_languages(formula: str) -> None:
     [
         ("A ; B", "a query begins with SELECT: SELECT * WHERE A ; B"),
         ("SELECT * A ; B", "comes after WHERE"),
+        *(
+            (
+                f"SELECT {items} WHERE A AS x",
+                "a column gets its name by AS, as in x.v AS v; the formula comes after WHERE",
+            )
+            for items in ("x.v y", "x.w, x.v + 1 y", "max(x.v) y", "x, COUNT(*) y", 'x.v "y z"', "3 y")
+        ),
+        ("SELECT x.v FORM s WHERE A AS x", "Did you mean FROM?"),
         ("SELECT x.v + 1 WHERE A AS x", "Write the name after AS"),
         ("SELECT * FROM s MATCH_RECOGNIZE (PATTERN (A B+))", "SELECT * WHERE (A ; B+ ; C) FILTER"),
         ("PATTERN SEQ(A a)", "MATCH_RECOGNIZE"),

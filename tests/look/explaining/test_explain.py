@@ -340,6 +340,37 @@ def test_which_events_matter():
     assert "of these all" in text
 
 
+@pytest.mark.parametrize(
+    ("formula", "way", "refused", "said"),
+    [
+        ("A : B", "consecutive", {}, "as consecutive events, on whole columns"),
+        (
+            "A ; B",
+            "joined",
+            {"consecutive": "matches have gaps"},
+            "by joining events where few combinations are possible",
+        ),
+        ("A NOT FOLLOWED BY B FOR 5 MINUTES", "single", {}, "as single events before a deadline, on whole columns"),
+        (
+            "A ; B+",
+            "automaton",
+            {
+                "consecutive": "matches have gaps",
+                "joined": "not all matches have the same number of events, two or more",
+            },
+            "by the automaton, event by event",
+        ),
+    ],
+)
+def test_how_matches_of_a_batch_are_found(formula, way, refused, said):
+    query = f"SELECT * WHERE {formula} WITHIN 9 MINUTES" if way != "single" else f"SELECT * WHERE {formula}"
+    assert facts(query, SCHEMA)["evaluation"]["scan"]["found"] == {"way": way, "not": refused}
+    text = " ".join(cerflow.parse(query).explain(schema=SCHEMA).split())
+    assert f"matches are found {said}" in text
+    for reason in refused.values():
+        assert reason in text
+
+
 @pytest.mark.parametrize("times", [pa.timestamp("us"), pa.int64()])
 def test_durations_are_shown_as_durations(times):
     schema = cerflow.Schema(pa.schema([("type", pa.string()), ("t", times)]), time="t")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
-from cerflow.base.errors import ArgumentError, QueryError, expect, nearest
-from cerflow.base.nested import joined
+from cerflow.base.errors import ArgumentError, QueryError, did_you_mean, expect, nearest
+from cerflow.base.nested import joined, parts_of
 from cerflow.base.operators import Operator
 from cerflow.base.text_patterns import check_like, check_regexp
 from cerflow.language import condition as c
@@ -23,6 +23,17 @@ _Operator: TypeAlias = "Callable[[ValueExpr, AnyValue], T]"
 _Connective: TypeAlias = "Callable[[ConditionExpr, AnyCondition], ConditionExpr]"
 T = TypeVar("T")
 
+#: What is written here for methods of other libraries that are called otherwise.
+_INSTEAD = {
+    **dict.fromkeys(("contains", "startswith", "starts_with", "endswith", "ends_with"), "write like('%abc%')"),
+    **dict.fromkeys(("eq", "equals", "ne", "lt", "le", "gt", "ge"), "write ==, !=, <, <=, > or >="),
+    **dict.fromkeys(("isnan", "is_nan", "isna", "isnull"), "write is_null(); NaN counts as null"),
+    **dict.fromkeys(("notna", "notnull"), "write is_not_null()"),
+    **dict.fromkeys(("in_", "is_in"), "write isin([…])"),
+    "alias": "write as_('name')",
+    "len": "write length()",
+}
+
 
 def _arithmetic(sign: str) -> tuple[_Operator[ValueExpr], _Operator[ValueExpr]]:
     """``value sign other``, and ``other sign value``."""
@@ -33,7 +44,14 @@ def _arithmetic(sign: str) -> tuple[_Operator[ValueExpr], _Operator[ValueExpr]]:
 
 
 def _comparison(operator: Operator) -> _Operator[ConditionExpr]:
-    return lambda one, other: ConditionExpr(c.Comparison(operator, one.tree, _value(other)))
+    def compare(one: ValueExpr, other: AnyValue) -> ConditionExpr:
+        if other is None:
+            raise ArgumentError(
+                "a comparison with None is never true, as null is unknown: write value.is_null() or value.is_not_null()"
+            )
+        return ConditionExpr(c.Comparison(operator, one.tree, _value(other)))
+
+    return compare
 
 
 def _connective(kind: type[c.And | c.Or]) -> tuple[_Connective, _Connective]:
@@ -66,8 +84,14 @@ class ValueExpr(Expr[c.Expression]):
 
     def __getattr__(self, name: str) -> ValueExpr:
         if name.startswith("_") or not isinstance(self.tree, c.Attribute):
-            raise AttributeError(f"a value has no method '{name}'", name=name, obj=self)
+            # Python looks for many names with an underscore by itself.
+            raise AttributeError(name if name[:1] == "_" else _no_method(name), name=name, obj=self)
         return self[name]
+
+    def __call__(self, *arguments: object, **named: object) -> NoReturn:
+        """Refuse a method that there is not, which is taken for a field."""
+        name = parts_of(self.tree.name)[-1] if isinstance(self.tree, c.Attribute) else None
+        raise ArgumentError("a value cannot be called" if name is None else _no_method(name))
 
     def __getitem__(self, name: str) -> ValueExpr:
         if not isinstance(self.tree, c.Attribute):
@@ -147,6 +171,12 @@ class ValueExpr(Expr[c.Expression]):
         """``value AS name``, an item for `select`."""
         require_labels(self.tree)
         return ExpressionItem(self.tree, checked_name(name, "the name of a computed column"))
+
+
+def _no_method(name: str) -> str:
+    methods = [method for method in vars(ValueExpr) if method[0] != "_"]
+    instead = _INSTEAD.get(name.lower())
+    return f"a value has no method '{name}'" + (f": {instead}" if instead else did_you_mean(name, methods, "methods"))
 
 
 class ConditionExpr(Expr[c.Condition]):

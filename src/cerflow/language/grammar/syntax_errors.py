@@ -318,9 +318,13 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
     if column and (_COMPARED.fullmatch(word) or word in ("AND", "OR")):
         return "in SELECT a condition is written in parentheses: SELECT (x.v > y.v) AS higher"
     if "WHERE" in accepted and word not in RESERVED:
-        return (
-            None if nearest(word, ("FROM", "WHERE")) else "the formula comes after WHERE: SELECT * FROM s WHERE A ; B"
+        if nearest(word, ("FROM", "WHERE")):
+            return None
+        # Behind a value its name may stand.
+        named = (
+            "a column gets its name by AS, as in x.v AS v; " if "AS" in accepted and re.match(r'[\w"]', word) else ""
         )
+        return f"{named}the formula comes after WHERE: SELECT * FROM s WHERE A ; B"
     return None
 
 

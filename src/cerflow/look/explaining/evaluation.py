@@ -168,8 +168,11 @@ def _evaluation(select: Select, transducer: Transducer, plan: Plan | None) -> To
     if plan is not None:
         columns, scan = facts["columns"], facts["scan"]
         computed = [f"{each['test']}  ({each['because']})" for each in scan["by_columns"]]
+        found = [_WAYS[scan["found"]["way"]] + (" (else event by event)" if scan["found"]["way"] == "joined" else "")]
+        found += [f"not {_WAYS[way]}: {reason}" for way, reason in scan["found"]["not"].items()]
         lines += table(
             [
+                *(("matches are found" if k == 0 else "", line) for k, line in enumerate(found)),
                 *(("evaluated by columns" if k == 0 else "", line) for k, line in enumerate(computed)),
                 *(("left out before" if k == 0 else "", line) for k, line in enumerate(scan["left_out"])),
                 ("columns read", listed(columns["recognition"])),
@@ -209,9 +212,31 @@ def _with_columns(plan: Plan) -> Facts:
         {"test": d.show_condition(tables.tests[k], registers), "because": reason}
         for k, reason in program.computed.items()
     ]
-    scan = {"by_columns": computed, "left_out": _left_out(program, tables)}
+    scan = {"by_columns": computed, "left_out": _left_out(program, tables), "found": _found(program, tables)}
     kinds = list(atoms.values())
     return {"tests": tests, "expressions": expressions, "atoms": kinds, "columns": columns, "scan": scan}
+
+
+#: How the matches of a batch may be found, the fastest first.
+_WAYS = {
+    "consecutive": "as consecutive events, on whole columns",
+    "single": "as single events before a deadline, on whole columns",
+    "joined": "by joining events where few combinations are possible",
+    "automaton": "by the automaton, event by event",
+}
+
+
+def _found(program: compiler.ScanProgram, tables: TransducerTables) -> Facts:
+    """How the matches of a batch are found, and why not in the ways that would be faster."""
+    ways: dict[str, object] = {"consecutive": program.contiguity, "joined": program.join}
+    if tables.ticking:
+        ways = {"single": program.absence}
+    refused: dict[str, str] = {}
+    for way, found in ways.items():
+        if not isinstance(found, str):
+            return {"way": way, "not": refused}
+        refused[way] = found
+    return {"way": "automaton", "not": refused}
 
 
 def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[str]:
