@@ -101,6 +101,8 @@ def test_the_builder_gives_the_same_trees():
     # The name alone means the kind, wherever the statement defines it.
     again = cerflow.Query(select(failed >> event("failed") >> not_event("failed")))
     assert again.tree == parse_query("DEFINE failed AS result = 'failed' SELECT * WHERE failed ; failed ; NOT(failed)")
+    other = not_event("failed", kind=attribute("result") == "failed")
+    assert cerflow.Query(select(failed >> event("failed") >> other)).tree == again.tree
     with pytest.raises(QueryError, match="two event kinds have the name 'failed'"):
         cerflow.Query(select(failed >> event("failed", kind=attribute("result") == "x")))
 
