@@ -262,4 +262,4 @@ def test_where_all_first_events_come_before_all_last_ones(what, monkeypatch):
 def test_explain_says_whether_events_are_joined(query, joined):
     schema = Schema(pa.schema({"type": pa.string(), "k": pa.string(), "t": pa.timestamp("us")}), time="t")
     told = cerflow.parse(query).explain("text", schema)
-    assert ("events of a match are joined" in " ".join(told.split())) == joined
+    assert ("matches are found by joining" in " ".join(told.split())) == joined

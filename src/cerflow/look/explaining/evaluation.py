@@ -16,7 +16,7 @@ from cerflow.engine.recognize import columns_needed as needed
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.recognize.planning import detects_only
 from cerflow.engine.scan.program import compiler, effects
-from cerflow.engine.scan.program.flow import Flow
+from cerflow.engine.scan.program.joins import Joinable
 from cerflow.engine.slices.division import divided
 from cerflow.engine.tables.transducer_tables import TransducerTables
 from cerflow.language.condition import Not
@@ -168,8 +168,10 @@ def _evaluation(select: Select, transducer: Transducer, plan: Plan | None) -> To
     if plan is not None:
         columns, scan = facts["columns"], facts["scan"]
         computed = [f"{each['test']}  ({each['because']})" for each in scan["by_columns"]]
-        found = [_WAYS[scan["found"]["way"]] + (" (else event by event)" if scan["found"]["way"] == "joined" else "")]
-        found += [f"not {_WAYS[way]}: {reason}" for way, reason in scan["found"]["not"].items()]
+        found = [
+            _WAYS[scan["found"]["way"]],
+            *(f"not {_WAYS[way]}: {why}" for way, why in scan["found"]["not"].items()),
+        ]
         lines += table(
             [
                 *(("matches are found" if k == 0 else "", line) for k, line in enumerate(found)),
@@ -221,6 +223,7 @@ def _with_columns(plan: Plan) -> Facts:
 _WAYS = {
     "consecutive": "as consecutive events, on whole columns",
     "single": "as single events before a deadline, on whole columns",
+    "joined in a table": "by joining the events of a whole table where few combinations are possible",
     "joined": "by joining events where few combinations are possible",
     "automaton": "by the automaton, event by event",
 }
@@ -228,36 +231,32 @@ _WAYS = {
 
 def _found(program: compiler.ScanProgram, tables: TransducerTables) -> Facts:
     """How the matches of a batch are found, and why not in the ways that would be faster."""
-    ways: dict[str, object] = {"consecutive": program.contiguity, "joined": program.join}
-    if tables.ticking:
-        ways = {"single": program.absence}
+    ways: dict[str, object] = {"single": program.absence} if tables.ticking else {}
+    ways |= {"consecutive": program.contiguity, "joined": program.join}
     refused: dict[str, str] = {}
     for way, found in ways.items():
         if not isinstance(found, str):
-            return {"way": way, "not": refused}
+            within = isinstance(found, Joinable) and found.within
+            return {"way": f"{way} in a table" if within else way, "not": refused}
         refused[way] = found
     return {"way": "automaton", "not": refused}
 
 
 def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[str]:
     """Which events a scan leaves out before configurations see any, and why not others."""
-    guards, found = program.guards, program.contiguity
+    guards, flow = program.guards, program.flow
     lines = [f"while no event has the type {listed(sorted(program.absent))}"] if program.absent else []
     assumed = len(lines)
     if guards is not None and guards.narrows:
         count = len(guards.guards)
         fail = "fail the condition" if count == 1 else f"satisfy none of the {count} conditions"
         lines.append(f"those that {fail} under which an event matters, tested on whole columns")
-    if not isinstance(found, str):
-        keyed = " of a key" if found.keyed else ""
-        return [*lines, f"nearly all: matches are consecutive events{keyed}, found and counted on whole columns"]
+    if not isinstance(program.contiguity, str):
+        return lines
     if len(lines) == assumed:
         every = guards is None or tables.counted
         reason = "every event counts" if every else "a condition compares something other than a column with a constant"
         lines.append(f"none by values alone: {reason}")
-    flow = program.flow
-    by_next = isinstance(flow, Flow) and flow.by_key is not None and not flow.waits
-    lines += [] if by_next else [f"none by their neighbours: {found}"]
     if effects.empties_states(tables):
         lines.append("those that change no state in which partial matches may wait")
         if effects.counted_states(tables, program.outputs):
@@ -268,22 +267,14 @@ def _left_out(program: compiler.ScanProgram, tables: TransducerTables) -> list[s
         keyed = " of the same key" if flow.keyed else ""
         if flow.backwards and flow.window is not None:
             lines.append(f"those after which no events{keyed} can complete a match within {show(flow.window)}")
-        if by_next:
-            whole = f"matches are not found on whole columns: {found}"
-            lines.append(f"those that the next event{keyed} does not continue; {whole}")
-        elif flow.waits:
+        if flow.waits:
             lines.append(f"those that no partial match{keyed} can take on its way to a deadline that nothing prevents")
+        elif flow.by_key is not None:
+            lines.append(f"those that the next event{keyed} does not continue")
         elif flow.forwards:
             lines.append(f"those that no partial match{keyed} can take")
         if flow.leads.valued:
             lines.append("those whose values no earlier or later event goes with")
-        if not isinstance(program.join, str):
-            where = "where few combinations are possible" + (", in a whole table" if program.join.within else "")
-            lines.append(f"nearly all {where}: the events of a match are joined")
-    if tables.ticking and not (isinstance(flow, Flow) and flow.waits):
-        told = program.absence
-        single = "matches are single events that nothing follows, found on whole columns"
-        lines.append(f"none by deadlines: {told}" if isinstance(told, str) else f"nearly all: {single}")
     return lines
 
 
