@@ -105,7 +105,7 @@ def test_snapshots_of_others():
     data = queries.recognizer(TABLE.schema).snapshot()
     with pytest.raises(SnapshotError, match="queries a, b, not a"):
         QuerySet({"a": TEXTS["pair"]}).restore(data, TABLE.schema)
-    with pytest.raises(SnapshotError):
+    with pytest.raises(SnapshotError, match="the snapshot is of another query: SELECT"):
         QuerySet({"a": TEXTS["pair"], "b": TEXTS["none"]}).restore(data, TABLE.schema)
     with pytest.raises(SnapshotError, match="set of queries"):
         queries.restore(b"no", TABLE.schema)

@@ -217,6 +217,8 @@ def raw_time(value: Value) -> int | float | Fraction:
         return microseconds_since_epoch(value) + (Fraction(beyond, 1000) if beyond else 0)
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
+    if isinstance(value, Decimal):
+        return float(value) if value % 1 else int(value)
     raise InputError(f"{value!r} is not a time")
 
 

@@ -162,6 +162,10 @@ class Schema:
         if self.time_unit is not None:
             self._check_unit(self.time_unit)
 
+    def in_default_unit(self) -> Schema:
+        """The same schema, with one of the two spellings of milliseconds."""
+        return replace(self, time_unit=None) if self.time_unit == "ms" else self
+
     def _settle_field(self, role: str) -> None:
         """Name the field of a struct that has a role, and add its column."""
         name = getattr(self, role)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Literal
 
 import pyarrow as pa
@@ -125,6 +126,18 @@ def test_snapshots_of_something_else_are_refused() -> None:
         program.restore(data, pa.schema([("type", pa.string()), ("v", pa.float64())]))
     with pytest.raises(SnapshotError):
         program.restore(data[:-3], schema)
+
+
+def test_milliseconds_that_are_named_are_those_that_are_not() -> None:
+    program = cerflow.parse_program(DIP + "SELECT d.low AS low FROM dip WHERE dip AS d")
+    schema = pa.schema([("type", pa.string()), ("v", pa.int64()), ("t", pa.int64())])
+    recognizer = program.recognizer(schema, time="t", time_unit="ms")
+    assert not recognizer.push({"type": "A", "v": 2, "t": 0}).count()
+    for roles in ({"time_unit": "ms"}, {}):
+        assert program.restore(recognizer.snapshot(), schema, time="t", **roles).events == 1
+    assert copy(recognizer).push({"type": "B", "v": 1, "t": 1}).count() == 1
+    with pytest.raises(SnapshotError, match="other columns"):
+        program.restore(recognizer.snapshot(), schema, time="t", time_unit="s")
 
 
 def test_a_recogniser_is_for_one_caller_at_a_time() -> None:

@@ -178,3 +178,21 @@ def test_aggregates_over_matches_hand_decimals_on():
     assert (found[-1]["low"], found[-1]["high"]) == (Decimal(0), other)
     with pytest.raises(QueryError, match="of kind decimal"):
         matches.aggregate({"total": ("a", "d", "sum")})
+
+
+@pytest.mark.parametrize(
+    ("digits", "scale", "last"), [(10, 2, "12.50"), (12, 0, "13"), (4, 2, "12.50"), (18, 0, "13"), (4, 3, "8.125")]
+)
+def test_times_that_are_decimals_have_deadlines(digits, scale, last):
+    times, until = pa.array([Decimal(1), Decimal(3), Decimal(8)], pa.decimal128(21, 3)), Decimal(last)
+    events = pa.table({"type": list("AAB"), "t": times.cast(pa.decimal128(digits, scale))})
+    query = cerflow.parse("SELECT * WHERE EVENT AS e NOT FOLLOWED BY B FOR 5 MILLISECONDS")
+    expected = bag(query.match(events, time="t", until=until, runner="semantics").to_pylist())
+    assert expected == bag(query.match(events, time="t", until=until).to_pylist())
+    recognizer = query.recognizer(events.schema, time="t")
+    found = [row for event in events.to_pylist() for row in recognizer.push(event).to_pylist()]
+    recognizer = cerflow.Recognizer.restore(query, recognizer.snapshot())
+    found += recognizer.advance(until).to_pylist()
+    assert expected == bag(found)
+    ended = sorted((row["start"], row["detected_time"]) for row in found)
+    assert ended == [(0, 8), (1, 8), (2, 13)][: 2 + (until >= 13)]

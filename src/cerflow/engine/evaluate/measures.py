@@ -99,7 +99,9 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
             raise TypeError(f"it is of type {type(time).__name__}")
         else:
             found = pa.array([time], target)
-        if found.null_count or (schema.kind(schema.time) is ValueKind.FLOAT and np.isnan(found[0].as_py())):
+        value = found[0].as_py()
+        # Of all values only NaN differs from itself; decimals are floats here, too.
+        if value is None or value != value:
             raise ValueError("it is unknown")
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(
@@ -136,6 +138,8 @@ class Duration:
         self._end = MOST // self.step * self.step
         if pa.types.is_integer(target):
             self._end = min(MOST, int(np.iinfo(target.to_pandas_dtype()).max))
+        elif pa.types.is_decimal(target):
+            self._end = min(MOST, 10**target.precision - 1)
 
     def bounds(self, times: Ints) -> Ints:
         """For each time the greatest one from which the duration has passed."""
@@ -148,11 +152,21 @@ class Duration:
             after = now + size
             while (early := after - now < size).any():
                 after = np.where(early, np.nextafter(after, np.inf), after)
+            if pa.types.is_decimal(self._target):
+                return order_of_floats(self._in_digits(after, now))
             return order_of_floats(pa.array(after).cast(self._target).to_numpy().astype(np.float64))
         if self.whole > MOST:
             return np.full(begins.shape, self._end)
         found = np.minimum(begins, self._end - self.whole) + self.whole
         return found if self.step == 1 else -(-found // self.step) * self.step
+
+    def _in_digits(self, after: Floats, begins: Floats) -> Floats:
+        """The least decimals of the time column that are not before times ``after`` the ones when durations begin."""
+        tens, digits = 10.0**self._target.scale, self._target.precision
+        whole = np.round(after * tens)
+        whole = np.where(whole / tens - begins < float(self._size), whole + 1, whole)
+        found: Floats = np.minimum(whole, 10.0**digits - 1) / tens
+        return found
 
 
 def column_times(times: Ints, schema: Schema, unit: str) -> pa.Array:
@@ -161,6 +175,9 @@ def column_times(times: Ints, schema: Schema, unit: str) -> pa.Array:
     target = schema.columns.field(schema.time).type
     if schema.kind(schema.time) is ValueKind.FLOAT:
         return pa.array(floats_of(times)).cast(target)
+    if pa.types.is_decimal(target):
+        # Arrow takes integers for 19 digits, however short they are.
+        return pa.array(times).cast(pa.decimal128(19)).cast(target)
     if not pa.types.is_temporal(target):
         return pa.array(times).cast(target)
     return pa.array(times, pa.timestamp(unit, getattr(target, "tz", None))).cast(target, safe=False)

@@ -133,7 +133,8 @@ class Recognizer(StreamRecognizer):
     def reads_as(self, other: Recognizer) -> bool:
         """Whether both read and report the same columns of their events (for other parts of cerflow)."""
         own, others = self._machine.plan, other._machine.plan
-        return own.schema == others.schema and own.report.numbered == others.report.numbered
+        numbered = own.report.numbered == others.report.numbered
+        return numbered and own.schema.in_default_unit() == others.schema.in_default_unit()
 
     @property
     def may_fail(self) -> bool:

@@ -118,6 +118,8 @@ def check_origin(header: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     header = {**{name: own[name] for name in ("automaton", "remembering")}, **header}
     if {name: header.get(name) for name in own} == own:
         return
+    if header.get("query") != own["query"]:
+        raise SnapshotError(f"the snapshot is of another query: {header.get('query')!s:.2000}")
     for name in ("type", "typed_by", "constant_type", "time", "time_unit", "stream", "forget", "position", "positions"):
         if header.get(name) != own.get(name):
             given, wanted = (str(some.get(name)) for some in (header, own))
