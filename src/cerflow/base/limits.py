@@ -241,7 +241,7 @@ STRING_SLACK = 100_000
 #: Tests of which a scan asks one at a time, as long as this many are left to ask.
 SCAN_ASKED_ALONE = 6
 #: Texts of a column that a scan has room for at a time.
-SCAN_TEXTS = 1 << 17
+SCAN_TEXTS = 1 << 20
 #: Rows of the first batch where it is asked whether there is a match, and how many times as many the next one has.
 SOON_ROWS, SOON_TIMES = 1 << 14, 8
 #: Texts of a column whose tests are remembered.

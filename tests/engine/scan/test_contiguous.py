@@ -13,6 +13,7 @@ from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
 from cerflow.engine.scan.program.contiguous import Contiguity
+from cerflow.engine.scan.room import ScanRoom
 from support.runners import RUNNERS, bag, examples, in_random_pieces, restored_at_every_event
 
 #: Events may have types that are labels, too.
@@ -265,6 +266,19 @@ def test_many_keys(monkeypatch, room):
         last[name] = value
     assert found == expected
     assert len(found) > 1000
+
+
+@pytest.mark.parametrize("length", [3, 12, 200])
+def test_more_long_keys_than_room_doubles_for(monkeypatch, length):
+    """Bytes may be lacking where entries are not, and the other way round."""
+    given_up = list[bool]()
+    with_keys = ScanRoom.with_keys
+    monkeypatch.setattr(ScanRoom, "with_keys", lambda *a: given_up.append(not with_keys(*a)) or not given_up[-1])
+    monkeypatch.setattr(limits, "SCAN_TEXTS", 1 << 14)
+    keys = [f"{k % 15_000:0{length}}" for k in range(40_000)]
+    query = cerflow.parse("SELECT * WHERE (EVENT AS x : EVENT AS y) FILTER y.v > x.v PARTITION BY k")
+    assert query.match(pa.table({"k": keys, "v": range(40_000)})).count() == 25_000
+    assert given_up == [False]
 
 
 def test_the_first_rows_of_a_push_are_no_neighbours_of_those_before_others():

@@ -40,8 +40,8 @@ _WORDS = {
 _HARDLY, _ASKED = 2, 1 << 10
 #: The whole dictionary gets codes if it has at most so many times as many texts as events need some at once.
 _WHOLE = 8
-#: The first numbers of entries and bytes, and the factor by which they grow.
-_ENTRIES, _BYTES, _LARGER = 256, 4096, 16
+#: The first numbers of entries and bytes, and the factor by which they grow, entries only up to ``_MANY_ENTRIES``.
+_ENTRIES, _BYTES, _LARGER, _MANY_ENTRIES = 256, 4096, 16, 1 << 16
 
 
 def _seen(words: Any) -> memoryview:
@@ -135,11 +135,14 @@ class TextEntries:
     def grow(self) -> None:
         """Make room after all entries are known; they are entered again when they are read again."""
         entries = int(self._words[layout.T_ROOM])
-        if 2 * len(self._texts) < entries:
+        # Bytes are lacking if there is room for as many texts again, or for a block where there is for no more.
+        most = entries >= limits.SCAN_TEXTS and len(self._texts) + layout.BLOCK < entries
+        if 2 * len(self._texts) < entries or most:
             self._bytes *= _LARGER
         else:
             # There must be room for all texts of a block, as it is read again from its beginning.
-            entries = max(min(entries * _LARGER, limits.SCAN_TEXTS), 4 * layout.BLOCK)
+            larger = entries * (_LARGER if entries < _MANY_ENTRIES else 4)
+            entries = max(min(larger, limits.SCAN_TEXTS), 4 * layout.BLOCK)
         self._begin(entries)
 
     # -- what is known -------------------------------------------------------------------------------------------

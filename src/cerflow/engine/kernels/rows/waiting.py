@@ -48,7 +48,7 @@ def earliest_entry(s, head, entries, key, row, bound, address):
 
 @part
 def queue(s, head, entries, entry, key, row, measure):
-    """Put an ``entry`` behind all others; see `earliest_entry`."""
+    """Put an ``entry`` behind all others of the slot at ``head``; see `earliest_entry`."""
     word = v.load_word(head, 0)
     v.store_word(entries, 2 * entry, key << 32)
     v.store_word(entries, 2 * entry + 1, measure)

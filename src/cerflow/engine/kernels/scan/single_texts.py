@@ -79,7 +79,7 @@ _close_missing = _closing(v.load_word, v.store_word, "_close_missing")
 def by_single(s, t, begin, count, out):
     """Close the guards that texts rule out of which a few leave guards of their own possible, all others the same.
 
-    Arguments are those of `cerflow.engine.kernels.scan.marks.mark`. Returns the number of rows that were read.
+    ``out`` is the address of the guards of the rows from ``begin`` on. Returns the number of rows that were read.
     """
     texts = s.texts
     kind, data, at = texts[t, layout.T_LAYOUT], texts[t, layout.T_DATA], texts[t, layout.T_OFFSET] + begin
