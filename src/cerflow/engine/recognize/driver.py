@@ -12,6 +12,7 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cerflow.base import limits
@@ -25,9 +26,10 @@ from cerflow.engine.events.store import ChosenEvents, EventStore, WholeTable
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
-from cerflow.engine.recognize.machine import Machine, Refuse
+from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.takers import Concerned, Taker, Takers
+from cerflow.engine.recognize.takers import Single, Takers, advanced
+from cerflow.engine.recognize.ticking import nobody
 from cerflow.engine.recognize.transaction import StateBefore, Transaction
 from cerflow.engine.results.report import POSITION
 from cerflow.engine.scan.columns import ExportedBatch
@@ -126,11 +128,6 @@ class Driver:
         """The greatest number of rows in a batch."""
         return min((machine.reader.scan.rows_at_once for machine in self.machines.values()), default=limits.BATCH_ROWS)
 
-    @property
-    def taken(self) -> int:
-        """The number of events that the automata have read themselves."""
-        return sum(machine.taken for machine in self.machines.values())
-
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Hold the recogniser for one caller; raises `InUseError` if another one has it."""
@@ -175,16 +172,19 @@ class Driver:
                 self._amid, self._broken = False, True
             self._in_use.release()
 
-    def _push_rows(self, events: pa.RecordBatch | pa.Table) -> dict[str, Matches]:
-        if not events.num_rows:
+    def _push_rows(self, events: pa.RecordBatch | pa.Table, single: Single | None = None) -> dict[str, Matches]:
+        """The matches that rows detect; they may be the one row of a ``single`` event."""
+        count = events.num_rows
+        if not count:
             return {}
         begin, found = perf_counter(), dict[str, list[Part]]()
-        machines = self.machines.values()
-        with _Wholly(self, self._states(events.num_rows, machines), machines):
+        machines = self.machines.values() if single is None else single.machines
+        size = self.rows_at_once if count > 1 else 1
+        with _Wholly(self, self._states(count, machines, cut=count > size), machines):
             self.forget(wanted=True)
-            rows, size = self.checker.accept(events), self.rows_at_once
+            rows = self.checker.accept(events)
             if rows is not None and rows.num_rows <= size:
-                found = self.process(rows, 0)
+                found = self.process(rows, 0, single)
             elif rows is not None:
                 for start in range(0, rows.num_rows, size):
                     for name, parts in self.process(rows.slice(start, size), start).items():
@@ -212,8 +212,8 @@ class Driver:
             state.leave(machine, keep=foreseen or state.bytes <= _cheap(rows))
         return _Wholly(self, states, machines)
 
-    def _states(self, rows: int, machines: Collection[Machine]) -> list[StateBefore]:
-        """The present states of some machines, kept for a push of ``rows`` rows.
+    def _states(self, rows: int, machines: Collection[Machine], *, cut: bool = False) -> list[StateBefore]:
+        """The present states of some machines, kept for a push of ``rows`` rows, which are ``cut`` into slices or not.
 
         All foreseen failures can be undone. Others, and interruptions, only where the state was copied, which must be
         cheap compared with the push.
@@ -221,7 +221,7 @@ class Driver:
         strict = self.checker.policy != "skip"
         # When a later slice or query fails, or much memory is taken, machines have already processed events.
         failing = len(machines) > 1 and any(machine.may_fail(strict=strict) for machine in machines)
-        processed = failing or self.memory is not None or rows > self.rows_at_once
+        processed = failing or self.memory is not None or cut
         room = max(_cheap(rows), int(limits.COPIED_BYTES_A_SECOND * self._spent))
         return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
 
@@ -241,30 +241,39 @@ class Driver:
             yield name, machine.until(clock)
             machine.tidy()
 
-    def process(self, rows: pa.RecordBatch, begin: int) -> dict[str, list[Part]]:
+    def process(self, rows: pa.RecordBatch, begin: int, single: Single | None = None) -> dict[str, list[Part]]:
         """The detections in rows that the checker accepted of a push; the first is row ``begin`` of all accepted."""
         look()
         checker = self.checker
         first, exported = checker.numbered, checker.accept_rows(rows)
         try:
-            return self._read(rows, first, exported, begin)
+            return self._read(rows, first, exported, begin, single)
         except (UnicodeDecodeError, pa.ArrowInvalid) as error:
             checker.refuse_broken_texts(rows, begin, error)
             raise
 
     def _read(
-        self, rows: pa.RecordBatch, first: int, exported: ExportedBatch | None, begin: int
+        self, rows: pa.RecordBatch, first: int, exported: ExportedBatch | None, begin: int, single: Single | None
     ) -> dict[str, list[Part]]:
         found: dict[str, list[Part]] = {}
-        for store, machines in self._kept.items():
+        # Some queries take a single event by themselves, beside others that take its row.
+        own, kept = ([], self._kept) if single is None else self._takers.read_beside_row(single, first)
+        whole = {machine.store for _, machine, _, events in own if events is not None}
+        for store, machines in kept.items():
             each = ((name, machine, machine.read(rows, first, exported)) for name, machine in machines.items())
             read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
-            if read:
-                needed = [reading.needed for _, _, reading in read]
-                store.keep(read[0][2].first, read[0][2].rows, needed[0] if len(read) == 1 else ascending(*needed))
+            needed = [reading.needed for _, _, reading in read]
+            needed += [np.array([first])] if store in whole else []
+            if needed:
+                place = (read[0][2].first, read[0][2].rows) if read else (first, rows)
+                # Of a single event there is nothing to join.
+                joined = single is None and len(needed) > 1
+                store.keep(*place, ascending(*needed) if joined else max(needed, key=len))
             for name, machine, reading in read:
                 found[name] = machine.take(reading, partial(self._refuse, machine, rows, begin))
                 machine.tidy()
+        if single is not None:
+            found |= advanced(own, single.event, single.values, first, nobody)
         return found
 
     def _refuse(self, machine: Machine, rows: pa.RecordBatch, begin: int, row: int) -> None:
@@ -284,48 +293,23 @@ class Driver:
             return self._push_rows(as_batch(event, self._columns))
         some = takers.of(values)
         if some.batched or len(values) < takers.fields.count:
-            return self._push_row(event, values, some)
+            return self._push_rows(as_batch(event, self._columns), Single(event, values, *some))
+        matches: dict[str, Matches] = {}
         self._amid = True
-        found = self._take_one(event, values, some.singly) if some.singly else {}
-        if found is None:
-            # As a batch of one event it fits, or the checker refuses it; queries have not processed it.
-            self._amid = False
-            return self._push_row(event, values, Concerned((), some.singly))
+        if some.singly:
+            found = takers.take_singly(some.singly, event, values, checker.numbered)
+            if found is None:
+                # As a batch of one event it fits, or the checker refuses it; queries have not processed it.
+                self._amid = False
+                return self._push_rows(as_batch(event, self._columns), Single(event, values, (), some.singly))
+            for store in self._kept:
+                if store.wants_cleaning:
+                    self.forget(wanted=True)
+            matches = self._matches(found)
         checker.numbered += 1
         time = checker.schema.time
         checker.latest = None if time is None else values[time]
         self._amid = False
-        return found
-
-    def _take_one(
-        self, event: Mapping[str, Any], values: Mapping[str, Any], takers: Sequence[Taker]
-    ) -> dict[str, Matches] | None:
-        found = self._takers.take_singly(takers, event, values, self.checker.numbered)
-        if found is None:
-            return None
-        for store in self._kept:
-            if store.wants_cleaning:
-                self.forget(wanted=True)
-        return self._matches(found)
-
-    def _push_row(self, event: Mapping[str, Any], values: Mapping[str, Any], some: Concerned) -> dict[str, Matches]:
-        """The matches that an event detects which some of the queries need as a batch, or which only a batch holds."""
-        begin, found = perf_counter(), dict[str, list[Part]]()
-        machines = [machine for _, machine, _ in (*some.singly, *some.batched)]
-        batch = as_batch(event, self._columns)
-        with _Wholly(self, self._states(1, machines), machines):
-            self.forget(wanted=True)
-            rows = self.checker.accept(batch)
-            if rows is not None and rows.num_rows:
-                look()
-                position, exported = self.checker.numbered, self.checker.accept_rows(rows)
-
-                def refuse(machine: Machine) -> Refuse:
-                    return partial(self._refuse, machine, rows, 0)
-
-                found = self._takers.take_row(some, event, values, rows, exported, position, refuse)
-            matches = self._matches(found)
-        self._spent = perf_counter() - begin
         return matches
 
     # -- what is remembered --------------------------------------------------------------------------------------

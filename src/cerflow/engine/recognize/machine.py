@@ -87,8 +87,6 @@ class Machine:
         self._admitted = 0
         #: The number of matches found so far, if they are numbered.
         self.reported = 0
-        #: The number of events that the automaton has read.
-        self.taken = 0
         #: Where the window of the last event begins.
         self.last_bound = layout.NO_BOUND
         #: The state before a push, until it changes.
@@ -136,7 +134,6 @@ class Machine:
         asks = scan.follows or (scan.flows and scan.narrows(rows.num_rows))
         carried = self.deadlines.carried if self.deadlines is not None and index is None else None
         events, count = self.reader.read(rows, first, self._occupied() if asks else -1, own, carried)
-        self.taken += count
         needed = events.position[:count]
         if scan.absences is not None:
             needed = ascending(needed, scan.absences.rows + first)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import not_
 from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
 
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.rows import finest_unit
@@ -19,8 +16,7 @@ from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.machine import Machine, Refuse
 from cerflow.engine.recognize.single_events import SingleEvents, in_own_row
-from cerflow.engine.recognize.ticking import nobody, take_one_with_ticks
-from cerflow.engine.scan.columns import ExportedBatch
+from cerflow.engine.recognize.ticking import take_one_with_ticks
 from cerflow.language.condition import Condition
 
 #: A query that gets a single event: its name, its machine, and what prepares the event.
@@ -34,6 +30,20 @@ class Concerned(NamedTuple):
 
     singly: tuple[Taker, ...]
     batched: tuple[Taker, ...]
+
+
+class Single(NamedTuple):
+    """A single event that comes as a row, its plain values, and the queries that it concerns, see `Concerned`."""
+
+    event: Mapping[str, Any]
+    values: Mapping[str, Any]
+    singly: tuple[Taker, ...]
+    batched: tuple[Taker, ...]
+
+    @property
+    def machines(self) -> list[Machine]:
+        """The machines of the queries."""
+        return [machine for _, machine, _ in (*self.singly, *self.batched)]
 
 
 class Takers:
@@ -100,43 +110,30 @@ class Takers:
             if events is not None and machine.store is not kept:
                 kept = machine.store
                 kept.add_one(position, values)
-        found = _advanced(read, event, values, position, refused.append)
+        found = advanced(read, event, values, position, refused.append)
         if refused and kept is not None:
             kept.drop_last()
             return None
         return found
 
-    def take_row(
-        self,
-        some: Concerned,
-        event: Mapping[str, Any],
-        values: Mapping[str, Any],
-        rows: pa.RecordBatch,
-        exported: ExportedBatch | None,
-        position: int,
-        refuse: Callable[[Machine], Refuse],
-    ) -> dict[str, list[Part]]:
-        """The detections at an event that the checker accepted in ``rows``; ``refuse`` gives what a machine calls."""
-        # One that may refuse the event is asked as it is of a batch.
-        singly = [taker for taker in some.singly if not taker[1].may_refuse]
+    def read_beside_row(
+        self, single: Single, position: int
+    ) -> tuple[list[_Read], dict[EventStore, dict[str, Machine]]]:
+        """What queries read of an event that others take as a row; and the latter, by the stores of all.
+
+        One that may refuse the event is asked as it is of a batch.
+        """
+        singly = [taker for taker in single.singly if not taker[1].may_refuse]
         try:
-            own = self._read(singly, event, values, position)
+            own = self._read(singly, single.event, single.values, position)
         except ValueError:
             own = []
         apart = {name for name, *_ in own}
-        others = [(name, machine) for name, machine, _ in (*some.singly, *some.batched) if name not in apart]
-        each = ((name, machine, machine.read(rows, position, exported)) for name, machine in others)
-        read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
-        here = position, rows, np.array([position])
-        kept = {machine.store: here for _, machine, _, events in own if events is not None}
-        kept |= {machine.store: (r.first, r.rows, r.needed) for _, machine, r in read if len(r.needed)}
-        for store, of_batch in kept.items():
-            store.keep(*of_batch)
-        found = _advanced(own, event, values, position, nobody)
-        for name, machine, reading in read:
-            found[name] = machine.take(reading, refuse(machine))
-            machine.tidy()
-        return found
+        kept: dict[EventStore, dict[str, Machine]] = {machine.store: {} for _, machine, _, _ in own}
+        for name, machine, _ in (*single.singly, *single.batched):
+            if name not in apart:
+                kept.setdefault(machine.store, {})[name] = machine
+        return own, kept
 
     def _read(
         self, takers: Sequence[Taker], event: Mapping[str, Any], values: Mapping[str, Any], position: int
@@ -147,7 +144,7 @@ class Takers:
         return [(name, machine, singles, singles.read(event, values, position)) for name, machine, singles in takers]
 
 
-def _advanced(
+def advanced(
     read: Sequence[_Read], event: Mapping[str, Any], values: Mapping[str, Any], position: int, refuse: Refuse
 ) -> dict[str, list[Part]]:
     """The detections of queries at an event that they have read, and that is stored."""
