@@ -123,6 +123,11 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     return pa.float32() if pa.types.is_float16(data_type) else _plain_within(data_type)
 
 
+def without_codes(data_type: pa.DataType) -> pa.DataType:
+    """The type of the values of a dictionary; any other type itself."""
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+
+
 def with_plain_columns(table: Rows, columns: pa.Schema | None = None, *, views: bool = False) -> Rows:
     """The table or batch with columns of plain types (see `plain_type`), or of the types of ``columns``.
 

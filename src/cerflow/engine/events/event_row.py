@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from cerflow.base.arrow_columns import without_codes
 from cerflow.base.event_tables import from_rows
 from cerflow.base.schema import Schema
 from cerflow.base.units import MICROSECONDS
@@ -122,7 +123,7 @@ class EventRow:
         for k, field in enumerate(fields):
             places = [pa.py_buffer(self._known).slice(k), pa.py_buffer(self._values).slice(at)]
             places += [pa.py_buffer(rooms[k])] if k in rooms else []
-            arrays[field.name] = pa.Array.from_buffers(_plain(arrays[field.name].type), 1, places)
+            arrays[field.name] = pa.Array.from_buffers(without_codes(arrays[field.name].type), 1, places)
             at += Struct("=" + field.code).size
         self.batch = pa.RecordBatch.from_pydict(arrays)
         self.exported = ExportedBatch(self.batch)
@@ -146,13 +147,9 @@ class EventRow:
         self._pack(self._values, 0, *words)
 
 
-def _plain(data_type: pa.DataType) -> pa.DataType:
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
-
-
 def _field(field: pa.Field, unit: str, most: int | None) -> _Field:
     """How a column gets values, at most ``most`` if given; ``unit`` is the finest unit of timestamps in the schema."""
-    name, data_type = field.name, _plain(field.type)
+    name, data_type = field.name, without_codes(field.type)
     if pa.types.is_signed_integer(data_type):
         # The least 64-bit integer stands for null.
         width = data_type.bit_width

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base import arrow_columns, limits
-from cerflow.base.array_types import Floats, Ints, Mask
+from cerflow.base.array_types import Ints, Mask
 from cerflow.base.errors import ArgumentError, BadRecordError, InputError, dotted
 from cerflow.base.nested import untaken
 from cerflow.base.schema import Schema, ValueKind
@@ -198,8 +198,6 @@ class RecordChecker:
         """The times that are unknown or decrease; times of otherwise invalid events do not count."""
         name = self.schema.time
         values = plain_numbers(column)
-        if self._in_order(column, values):
-            return []
         unknown = arrow_columns.truths_of(column.is_null()) if column.null_count else np.zeros(len(column), bool)
         if values.dtype.kind == "f":
             unknown = unknown | np.isnan(values)
@@ -218,15 +216,6 @@ class RecordChecker:
             return f"{BACKWARDS} in '{name}', from {shown} to {written(column[row])}"
 
         return [(unknown, f"no time in '{name}'"), (backwards, reason)]
-
-    def _in_order(self, column: pa.Array, values: Ints | Floats) -> bool:
-        if column.null_count:
-            return False
-        if not self.in_order:
-            return values.dtype.kind != "f" or not np.isnan(values).any()
-        # Comparisons with a NaN time are false.
-        begins = values[0] == values[0] if self.latest is None else values[0] >= self.latest
-        return bool(begins and (values[1:] >= values[:-1]).all())
 
     def refuse_late(self, rows: pa.RecordBatch, row: int, number: int, measures: Collection[str]) -> None:
         """Refuse row ``row`` of rows accepted before, by policy; it keeps its place in the stream.

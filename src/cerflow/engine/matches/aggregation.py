@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cerflow.base.array_types import Floats, Ints
-from cerflow.base.arrow_columns import array_of_numbers, array_of_texts
+from cerflow.base.arrow_columns import array_of_numbers, array_of_texts, without_codes
 from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, expect
 from cerflow.base.schema import ValueKind
 from cerflow.engine.evaluate.ranges import MOST
@@ -62,8 +62,7 @@ class _Wanted:
         if self.function == "sum":
             return COUNT_TYPE if self.kind is ValueKind.INTEGER else pa.float64()
         assert self.attribute is not None
-        of = report.events.columns.field(report.events.column(self.attribute)).type
-        return of.value_type if pa.types.is_dictionary(of) else of
+        return without_codes(report.events.columns.field(report.events.column(self.attribute)).type)
 
 
 class Aggregation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -229,20 +229,10 @@ def single_events(positions: Ints, labels: Smalls, moments: Moments, numbers: In
 
     ``positions`` are those of the events, ``labels`` the numbers of their label sets (0: the event is not marked).
     """
-    count, order = len(positions), np.argsort(positions)
-    marks = np.zeros((1 + count, 2), np.int64)
-    marks[0, layout.M_POSITION] = -1
-    marks[1:, layout.M_POSITION], marks[1:, layout.M_LABEL] = positions[order], labels[order]
-    nodes = nodes_after_bottom(count)
-    # The nodes are in the order of the marks.
-    nodes.view(np.int32)[1:, layout.I_MARK] = np.arange(1, 1 + count)
-    node = np.empty(count, np.int64)
-    node[order] = np.arange(1, 1 + count)
-    detections = np.empty((count, 4), np.int64)
-    detections[:, layout.D_POSITION], detections[:, layout.D_BOUND] = layout.FIRST_MOMENT - numbers, layout.NO_BOUND
-    detections[:, layout.D_MARK] = layout.NO_MARK
-    detections[:, layout.D_ROOT] = np.where(labels > 0, node, layout.BOTTOM)
-    return MatchGraph(detections, nodes, marks, moments)
+    found = EventsInTurn([positions, layout.FIRST_MOMENT - numbers], [labels, 0]).graph()
+    roots = found.detections[:, layout.D_ROOT]
+    roots[labels == 0] = layout.BOTTOM
+    return replace(found, moments=moments)
 
 
 def nodes_after_bottom(count: int) -> IntRows:

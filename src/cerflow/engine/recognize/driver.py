@@ -28,7 +28,7 @@ from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
 from cerflow.engine.recognize.plan import Plan
-from cerflow.engine.recognize.takers import Single, Takers, advanced
+from cerflow.engine.recognize.single_events import Single, Takers, advanced
 from cerflow.engine.recognize.ticking import nobody
 from cerflow.engine.recognize.transaction import StateBefore, Transaction
 from cerflow.engine.results.report import POSITION
@@ -39,6 +39,9 @@ from cerflow.engine.state.validation import check_counts, check_events, check_or
 from cerflow.engine.stopping import look
 from cerflow.language.formula import AttributeWindow
 from cerflow.language.node import walk
+
+#: The states of some machines before a push.
+_States = Mapping[Machine, StateBefore]
 
 
 def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
@@ -180,7 +183,7 @@ class Driver:
         begin, found = perf_counter(), dict[str, list[Part]]()
         machines = self.machines.values() if single is None else single.machines
         size = self.rows_at_once if count > 1 else 1
-        with _Wholly(self, self._states(count, machines, cut=count > size), machines):
+        with _Wholly(self, self._states(count, machines, cut=count > size)):
             self.forget(wanted=True)
             rows = self.checker.accept(events)
             if rows is not None and rows.num_rows <= size:
@@ -206,13 +209,12 @@ class Driver:
         If failures are not ``foreseen``, and copying a state costs much compared with a push of this many rows, all
         later calls raise an error instead.
         """
-        machines = self.machines.values()
-        states = [StateBefore(machine) for machine in machines]
-        for machine, state in zip(machines, states):
+        states = {machine: StateBefore(machine) for machine in self.machines.values()}
+        for machine, state in states.items():
             state.leave(machine, keep=foreseen or state.bytes <= _cheap(rows))
-        return _Wholly(self, states, machines)
+        return _Wholly(self, states)
 
-    def _states(self, rows: int, machines: Collection[Machine], *, cut: bool = False) -> list[StateBefore]:
+    def _states(self, rows: int, machines: Collection[Machine], *, cut: bool = False) -> _States:
         """The present states of some machines, kept for a push of ``rows`` rows, which are ``cut`` into slices or not.
 
         All foreseen failures can be undone. Others, and interruptions, only where the state was copied, which must be
@@ -223,14 +225,13 @@ class Driver:
         failing = len(machines) > 1 and any(machine.may_fail(strict=strict) for machine in machines)
         processed = failing or self.memory is not None or cut
         room = max(_cheap(rows), int(limits.COPIED_BYTES_A_SECOND * self._spent))
-        return [machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines]
+        return {machine: machine.begin_push(processed=processed, strict=strict, room=room) for machine in machines}
 
     def advance(self, time: object) -> dict[str, Matches]:
         """The matches of each query that has any once no event before a time can come; see `Recognizer.advance`."""
         with self.alone():
             clock = clock_time(time, self.checker.schema)
-            machines = self.machines.values()
-            with _Wholly(self, self._states(1, machines), machines):
+            with _Wholly(self, self._states(1, self.machines.values())):
                 found = self._matches(dict(self.until(clock)))
                 self.checker.accept_time(clock)
             return found
@@ -363,8 +364,7 @@ class Driver:
         if shared is not None:
             check_events(shared.events, shared.positions, self.store.schema, counts["accepted"])
         # States are replaced here, not changed, so none is copied.
-        machines = self.machines.values()
-        with _Wholly(self, [StateBefore(machine) for machine in machines], machines):
+        with _Wholly(self, {machine: StateBefore(machine) for machine in self.machines.values()}):
             for machine, part in zip(self.machines.values(), parts, strict=True):
                 if shared is not None and machine.store is self.store:
                     machine.take_over(part, shared.positions)
@@ -394,14 +394,14 @@ def _cheap(rows: int) -> int:
 class _Wholly(Transaction):
     """Sets a driver back if the block fails; if a state is lost, it can only be restored from a snapshot."""
 
-    def __init__(self, driver: Driver, states: Sequence[StateBefore], machines: Collection[Machine]) -> None:
-        stores = dict.fromkeys([driver.store, *(machine.store for machine in machines)])
-        super().__init__([driver.checker, *stores, *(part for machine in machines for part in machine.parts)])
-        self._driver, self._states, self._machines, self._broken = driver, states, machines, driver._broken
+    def __init__(self, driver: Driver, states: _States) -> None:
+        stores = dict.fromkeys([driver.store, *(machine.store for machine in states)])
+        super().__init__([driver.checker, *stores, *(part for machine in states for part in machine.parts)])
+        self._driver, self._states, self._broken = driver, states, driver._broken
 
     def set_back(self) -> None:
         self._driver._broken = True
         super().set_back()
-        for machine, state in zip(self._machines, self._states):
+        for machine, state in self._states.items():
             state.set_back(machine)
-        self._driver._broken = self._broken or any(state.lost for state in self._states)
+        self._driver._broken = self._broken or any(state.lost for state in self._states.values())

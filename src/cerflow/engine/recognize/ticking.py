@@ -1,9 +1,9 @@
-"""A machine whose query has deadlines reads their ticks, too: between the events of a batch, or before a single one."""
+"""A machine whose query has deadlines reads their ticks, too, between the events of a batch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,11 @@ from cerflow.engine.events.reader import whole_numbers
 from cerflow.engine.layout import EventArrays
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import Deadlines
-from cerflow.engine.recognize.single_events import SingleEvents
 from cerflow.engine.scan.program.absence import Absence
 from cerflow.engine.tables.event_room import some_events
 
 if TYPE_CHECKING:
     from cerflow.engine.recognize.machine import Machine, RelevantEvents
-
-#: The row of a single event.
-_ONE = np.zeros(1, np.int64)
 
 
 def take_with_ticks(
@@ -67,36 +63,6 @@ def take_with_ticks(
         after, at = some_events(events, slice(before, None)), at_rows[before:]
         deadlines.add(after, times, at)
         parts += machine.advance(after, len(at), lambda n: refuse(int(at[n])))
-    return parts
-
-
-def take_one_with_ticks(
-    machine: Machine,
-    singles: SingleEvents,
-    events: EventArrays | None,
-    event: Mapping[str, Any],
-    values: Mapping[str, Any],
-    position: int,
-) -> list[Part]:
-    """Process a single event with deadlines, which cannot be refused; a relevant one is in ``events``, and stored."""
-    deadlines = machine.deadlines
-    assert deadlines is not None
-    now = singles.now(values)
-    if passes := deadlines.due <= now:
-        # The signatures of ticks may be new.
-        deadlines.signatures()
-        events = singles.read(event, values, position)
-    woven, count, shown = events or deadlines.none, int(events is not None), None
-    if passes:
-
-        def moments(rows: Ints) -> tuple[pa.Array, pa.Array]:
-            return array_of_numbers(np.full(len(rows), position)), singles.times(values, len(rows))
-
-        woven, count, shown, _ = deadlines.woven_in(np.array([now]), woven, _ONE[:count], moments)
-    if events is not None:
-        deadlines.open(int(events.signature[0]), position, now, tuple(events.keys[0].tolist()))
-    parts = machine.advance(woven, count, nobody, shown) if count else []
-    machine.tidy()
     return parts
 
 

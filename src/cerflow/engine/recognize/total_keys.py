@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from cerflow.base.arrow_columns import Rows, with_plain_columns
+from cerflow.base.arrow_columns import Rows, with_plain_columns, without_codes
 from cerflow.base.schema import Schema, ValueKind, kind_of
 from cerflow.logic.rewriting.keys import key_source, total_key
 
@@ -23,7 +23,7 @@ class TotalKeys:
 
     def __init__(self, keys: Sequence[tuple[str, ...]], schema: Schema) -> None:
         sources = dict.fromkeys(key_source(name) for key in keys for name in key if key_source(name) != name)
-        types = [_without_codes(schema.columns.field(source).type) for source in sources]
+        types = [without_codes(schema.columns.field(source).type) for source in sources]
         # Any value will do for events without one.
         fill = ["" if kind_of(t) is ValueKind.STRING else 0 for t in types]
         scalars = [pa.scalar(bool(v) if pa.types.is_boolean(t) else v, t) for v, t in zip(fill, types)]
@@ -52,7 +52,3 @@ class TotalKeys:
             own = values[source]
             found[value], found[missing] = (other, True) if own is None else (own, False)
         return found
-
-
-def _without_codes(data_type: pa.DataType) -> pa.DataType:
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cerflow.base.array_types import Bytes
 from cerflow.engine.declared_arrays import block_of
-from cerflow.engine.state.memory import Memory
+
+if TYPE_CHECKING:
+    from cerflow.engine.recognize.machine import Machine
 
 
 class Changing(Protocol):
@@ -37,28 +39,13 @@ class Transaction:
             setattr(part, name, value)
 
 
-class Remembering(Protocol):
-    """What has a memory, made when it is first asked for."""
-
-    @property
-    def memory(self) -> Memory:
-        """The memory."""
-
-    @property
-    def remembers(self) -> bool:
-        """Whether there is one."""
-
-    def forget_memory(self) -> None:
-        """Go back to a state without one."""
-
-
 class StateBefore:
-    """A former state of the memory of an ``owner``, which kernels change in place.
+    """A former state of the memory of a machine, the ``owner``, which kernels change in place.
 
     Call `leave` before, which keeps it if necessary.
     """
 
-    def __init__(self, owner: Remembering) -> None:
+    def __init__(self, owner: Machine) -> None:
         # The owner holds this, so this does not hold the owner.
         self._state = owner.memory.state if owner.remembers else None
         self._saved: Bytes | None = None
@@ -69,7 +56,7 @@ class StateBefore:
         #: Whether the state has changed and was not kept.
         self.lost = False
 
-    def leave(self, owner: Remembering, *, keep: bool) -> None:
+    def leave(self, owner: Machine, *, keep: bool) -> None:
         """Let the state change; unless it is to be kept, here or always, it is lost."""
         if self._state is None:
             return
@@ -77,7 +64,7 @@ class StateBefore:
             self._saved = owner.memory.saved()
         self.lost = self._saved is None
 
-    def set_back(self, owner: Remembering) -> None:
+    def set_back(self, owner: Machine) -> None:
         """Set the memory back, unless the state is lost."""
         if self._state is None:
             owner.forget_memory()

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from cerflow.base.arrow_columns import without_codes
 from cerflow.base.errors import ArgumentError, did_you_mean, expect
 from cerflow.base.nested import is_nested, unnested, untaken
 from cerflow.base.schema import Schema, ValueKind
@@ -153,7 +154,7 @@ class Report:
         if attribute is not None:
             if attribute.name == "type" and not self.events.has("type"):
                 return pa.string()
-            return _plain(self.events.columns.field(attribute.name).type)
+            return without_codes(self.events.columns.field(attribute.name).type)
         kind = kind_of_expression(expression, self.events)
         if kind is ValueKind.TIMESTAMP:
             # Timestamps keep the time zone of their attributes.
@@ -170,7 +171,7 @@ class Report:
 
     def key_type(self, key: tuple[str, ...]) -> pa.DataType:
         """The type of a key: one type for all values of its attributes, float64 where integers meet floats."""
-        types = [_plain(self.events.columns.field(self.events.column(name)).type) for name in key]
+        types = [without_codes(self.events.columns.field(self.events.column(name)).type) for name in key]
         types = [t for t in types if not pa.types.is_null(t)] or types
         return types[0] if len(set(types)) == 1 else _common(self.events.key_kind(key), types, finest_unit(self.events))
 
@@ -237,10 +238,6 @@ def _common(kind: ValueKind, types: Sequence[pa.DataType], unit: str) -> pa.Data
         zones = {t.tz for t in types if pa.types.is_timestamp(t)}
         return pa.timestamp(unit, zones.pop() if len(zones) == 1 else "UTC")
     return ARROW_TYPES[kind]
-
-
-def _plain(data_type: pa.DataType) -> pa.DataType:
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 # -- the flat form: a column for every label and every field of its events; that follows from the query alone ----------
