@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import cerflow
 from cerflow.base import limits
+from cerflow.engine.matches import picking
 from cerflow.engine.slices.threads import InSlices
 from support.runners import examples, in_random_pieces
 
@@ -59,3 +60,29 @@ def test_a_choice_depends_on_the_matches_of_an_event_alone(data):
         assert query.match(table, time="t")[begin : begin + 3].to_pylist() == plain[begin : begin + 3]
     if table.num_rows == 1500 and window == "4 [t]":
         assert isinstance(threads.parts, InSlices)
+
+
+@given(st.data())
+@examples(20)
+def test_choices_are_the_same_whether_matches_are_unfolded_or_searched(data):
+    table = stream(data.draw(st.integers(0, 10**6)), data.draw(st.sampled_from([30, 200])))
+    window = data.draw(st.sampled_from(["4 [t]", "9 EVENTS"]))
+    query = cerflow.parse(f"SELECT * WHERE {data.draw(st.sampled_from(FORMULAS[1:5]))} WITHIN {window}")
+    size, seed = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 9))
+    by = data.draw(st.sampled_from(["start", "events", ("x", "v", "max"), ("y", "w", "sum"), ("y", None, "count")]))
+    at = slice(data.draw(st.integers(0, 9)), data.draw(st.sampled_from([None, 30])), size)
+    down, again = data.draw(st.booleans()), data.draw(st.booleans())
+    found = []
+    for few, events in ((0, 1 << 12), (1 << 20, 1 << 12), (1 << 20, 3)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(picking, "_FEW", few)
+            patch.setattr(picking, "_EVENTS", events)
+            matches = query.match(table, time="t").held()
+            first, sample = (
+                matches.first(size, by=by, descending=down),
+                matches.sample(size, seed=seed, replacement=again),
+            )
+            found.append([some.to_pylist() for some in (first, first[at], sample, sample[at], matches[at])])
+            assert all(len(batch) <= 5 for some in (first, first[at], sample) for batch in some.to_batches(5))
+            assert first.count() == len(found[-1][0])
+    assert found[0] == found[1] == found[2]

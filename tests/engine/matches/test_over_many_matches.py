@@ -33,6 +33,7 @@ def test_samples_are_uniform():
 @pytest.mark.parametrize("pattern", ["A ; B", "A ; B OR A ; B ; A ; B"])
 def test_samples_in_windows_are_uniform(monkeypatch, pattern):
     monkeypatch.setattr(picking, "_NODES", 0)
+    monkeypatch.setattr(picking, "_FEW", 0)
     bounds = []
     numbers = counting.MatchCounter._numbers
     monkeypatch.setattr(
@@ -63,6 +64,7 @@ def test_samples_in_windows_are_uniform(monkeypatch, pattern):
 def test_the_first_matches_are_those_of_the_window(monkeypatch, trend, outside):
     """Values of matches that have left the window do not count, however long its counts stay behind."""
     monkeypatch.setattr(counting, "_OUTSIDE", outside)
+    monkeypatch.setattr(picking, "_FEW", 0)
     rng = random.Random(trend + 2 * outside)
     types = "".join(rng.choices("AAB", k=150))
     values = [None if rng.random() < 0.2 else trend * k + rng.choice([0.0, 1.0, 2.0]) for k in range(len(types))]

@@ -26,7 +26,7 @@ from cerflow.engine.kernels.matches.semiring import COUNT, FACTORS, GREATEST, LE
 from cerflow.engine.kernels.matches.slide import PROGRESS_WORDS, SlidingFold
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.unfolded_events import StoredRows, having_label
+from cerflow.engine.results.unfolded_events import StoredRows, Unfolded, having_label
 from cerflow.engine.stopping import portions
 from cerflow.logic.analysis.scopes import labels_of
 
@@ -116,6 +116,20 @@ class Folding:
         if self._units.dtype.hasobject:
             return self._run(fold_exact, self._fold, first, found)
         return self._run(table.fold_counts if self._operation == COUNT else table.fold_values, self._fold, first, found)
+
+    def of_unfolded(self, found: Unfolded) -> Floats:
+        """The value of each unfolded match, NaN for none; only for `PLUS`, `LEAST` and `GREATEST` of floats."""
+        listed = found.listed
+        values, own = np.full(len(found), np.nan), self.weights[listed.used[listed.events], 0]
+        some = np.flatnonzero(np.diff(listed.offsets))
+        if len(some):
+            begins, known = listed.offsets[some], ~np.isnan(own)
+            if self._operation == PLUS:
+                values[some] = np.add.reduceat(np.where(known, own, 0.0), begins)
+                values[some[~np.logical_or.reduceat(known, begins)]] = np.nan
+            else:
+                values[some] = (np.fmin if self._operation == LEAST else np.fmax).reduceat(own, begins)
+        return values
 
     def slide(self, found: NDArray[Any]) -> int:
         """Write values of detections to ``found`` along a sliding window; returns the first without a value.

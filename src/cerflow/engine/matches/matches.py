@@ -22,7 +22,7 @@ from cerflow.engine.matches.aggregation import AggregateOf, Aggregation, counted
 from cerflow.engine.matches.counting import detecting, digits, matches_of_part, readable_number, row_count, told_if_none
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
 from cerflow.engine.matches.listing import Listing, join_dictionaries
-from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picker, Sample, picked
+from cerflow.engine.matches.picking import First, NumberRange, Order, Passing, Picked, Picker, Sample
 from cerflow.engine.matches.unfolding import Part, RereadParts, chosen_parts, unfolded
 from cerflow.engine.results.report import CountForm, EventForm, Report
 from cerflow.language.select import ProjectionKind
@@ -233,14 +233,11 @@ class Matches:
     def _listings(self, max_rows: int) -> Iterator[Listing]:
         picker = self._picker
         numbers = count(self._before + 1 + self._range.begin, self._range.step)
+        unfolding: Picked
         if picker is None:
             unfolding = ((part, unfolded(part, self._limit, max_rows)) for part in self._parts)
         else:
-            picks = picker.picks(self._parts, self._report, self._limit)
-            unfolding = (
-                (part, unfolded(part, None, max_rows) if some is None else picked(part, some, max_rows))
-                for part, some in picks
-            )
+            unfolding = picker.picks(self._parts, self._report, self._limit, max_rows)
         for part, matches in unfolding:
             for found in matches:
                 own = list(islice(numbers, len(found) if self._report.numbers_matches else 0))

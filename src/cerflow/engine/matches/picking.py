@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
-from typing import Any
+from itertools import accumulate, islice
+from operator import itemgetter
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cerflow.base.array_types import Ints
+from cerflow.base.array_types import Floats, Ints
 from cerflow.base.errors import ArgumentError
 from cerflow.engine import layout
 from cerflow.engine.kernels import table
@@ -25,23 +26,56 @@ from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_va
 from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph
 from cerflow.engine.matches.unfolding import Part, unfolded
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.unfolded_events import ListedEvents, Unfolded, ends_of
+from cerflow.engine.results.unfolded_events import ListedEvents, Unfolded, all_in_one, ends_of
+
+T = TypeVar("T")
 
 #: The order of matches: by the start, the number of events, or an aggregate of a label's events.
 Order = str | tuple[str, str | None, str]
 
 _FUNCTIONS = ("count", "sum", "min", "max")
 
-#: Events and matches that are unfolded at a time where the query limits the matches of an event.
-_UNFOLDED = 4096
+#: Events that are looked at together; all their matches are unfolded if there are at most so many for each event.
+_EVENTS, _FEW = 1 << 12, 1 << 6
 
 #: A match: the number of its detection and its marks, in the order of the events.
 Pick = tuple[int, list[int]]
-#: Some matches of a part; None for all.
-Picks = tuple[Part, Iterator[Pick] | None]
+#: Parts with their chosen matches.
+Picked = Iterator[tuple[Part, Iterator[Unfolded]]]
+#: An event: its detections, the number of its matches, and those that are chosen, if that is known.
+_Event = tuple[range, int, range]
 
 
-def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolded]:
+def _together(events: Iterator[_Event]) -> Iterator[tuple[list[_Event], bool]]:
+    """Some of the events after the other, and whether all their matches are few."""
+    while some := list(islice(events, _EVENTS)):
+        yield some, sum(total for _, total, _ in some) <= _FEW * len(some)
+
+
+def _unfolded(part: Part, events: Sequence[_Event], limit: int | None) -> Iterator[Unfolded]:
+    """All matches of some events, or as many of each as the query reports."""
+    detections = part.graph.detections[[d for own, _, _ in events for d in own]]
+    return unfolded(replace(part, found=replace(part.graph, detections=detections)), limit, _EVENTS)
+
+
+def _taken(found: Iterable[Unfolded], numbers: Ints, max_rows: int) -> Iterator[Unfolded]:
+    """The matches with some numbers, at most ``max_rows`` at a time; those of one of ``found`` come before the next."""
+    at = 0
+    for some in found:
+        own = numbers[(numbers >= at) & (numbers < at + len(some))] - at
+        yield from (some.chosen(own[k : k + max_rows]) for k in range(0, len(own), max_rows))
+        at += len(some)
+        if at > numbers[-1]:
+            return
+
+
+def _numbers_in(events: Sequence[_Event], chosen: Iterable[Iterable[int]]) -> Ints:
+    """The numbers of chosen matches of events among all matches of these."""
+    begins = accumulate((total for _, total, _ in events), initial=0)
+    return np.array([begin + number for begin, own in zip(begins, chosen) for number in own], np.int64)
+
+
+def _picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolded]:
     """Matches as flat arrays, at most ``max_rows`` at a time."""
     rest = iter(picks)
     while some := list(islice(rest, max_rows)):
@@ -89,17 +123,13 @@ class NumberRange:
     step: int
     of: Picker | None = None
 
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None, max_rows: int) -> Picked:
         """The chosen matches of each part, in the order in which they are reported; no parts beyond the last choice."""
         passing = Passing(self)
-        chosen: Iterator[Picks]
         if self.of is not None:
-            some = self.of.picks(parts, report, limit)
-            chosen = ((part, None if picks is None else passing.chosen(picks)) for part, picks in some)
-        elif limit is None:
-            chosen = (_chosen_of(part, passing) for part in parts)
+            chosen = ((part, passing.chosen(found)) for part, found in self.of.picks(parts, report, limit, max_rows))
         else:
-            chosen = ((part, _numbered_up_to(part, passing, limit)) for part in parts)
+            chosen = ((part, _chosen_of(part, passing, limit, max_rows)) for part in parts)
         for found in chosen:
             yield found
             if passing.done:
@@ -136,52 +166,54 @@ class Passing:
         stop = number if span.stop is None else min(number, span.stop - at)
         return range(span.begin + passed * span.step - at, max(stop, 0), span.step)
 
-    def chosen(self, picks: Iterable[Pick]) -> Iterator[Pick]:
+    def chosen(self, found: Iterable[Unfolded]) -> Iterator[Unfolded]:
         """The chosen ones among the next matches."""
-        for pick in picks:
+        for some in found:
             if self.done:
                 return
-            if self.next(1):
-                yield pick
+            if numbers := self.next(len(some)):
+                yield some.chosen(np.array(numbers))
 
 
-def _chosen_of(part: Part, passing: Passing) -> Picks:
+def _chosen_of(part: Part, passing: Passing, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
     """The chosen matches of the next part; those that columns tell are cut out."""
+    matches = None if limit is not None else _in_turn(part)
+    if matches is None:
+        return _numbered(part, passing, limit, max_rows)
+    ranks = passing.next(len(matches.positions[0]))
+    return _unfolded_in_turn(part, matches.among(slice(ranks.start, ranks.stop, ranks.step)), max_rows)
+
+
+def _in_turn(part: Part) -> EventsInTurn | None:
+    """The matches of a part if columns tell them."""
     found = part.found
-    if not isinstance(found, CountedMatches) or not isinstance(found.made, EventsInTurn):
-        return part, _numbered(part, passing)
-    ranks = passing.next(found.count)
-    return _of_events(part, found.made.among(slice(ranks.start, ranks.stop, ranks.step))), None
+    return found.made if isinstance(found, CountedMatches) and isinstance(found.made, EventsInTurn) else None
 
 
-def _of_events(part: Part, matches: EventsInTurn) -> Part:
-    """A part with these matches in place of its own."""
-    return replace(part, found=CountedMatches(len(matches.positions[0]), lambda: matches, single=False))
+def _unfolded_in_turn(part: Part, matches: EventsInTurn, max_rows: int) -> Iterator[Unfolded]:
+    """These matches in place of a part's own."""
+    found = CountedMatches(len(matches.positions[0]), lambda: matches, single=False)
+    return unfolded(replace(part, found=found), None, max_rows)
 
 
-def _numbered(part: Part, passing: Passing) -> Iterator[Pick]:
-    """The chosen matches of the next part."""
+def _numbered(part: Part, passing: Passing, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
+    """The chosen matches of the next part; with a limit, matches of an event come in an order of their own."""
     counter = counting.MatchCounter(part, lags=False)
-    for detections, total, ranks in _events_chosen(part, passing, None):
+
+    def ranked(detections: range, total: int, ranks: range) -> Iterator[Pick]:
         counted = counter.counted(detections, total)
-        yield from (match_by_number(part.graph, counted, detections.start, rank) for rank in ranks)
+        return (match_by_number(part.graph, counted, detections.start, rank) for rank in ranks)
+
+    for some, few in _together(_events_chosen(part, passing, limit)):
+        if few or limit is not None:
+            numbers = _numbers_in(some, (ranks for _, _, ranks in some))
+            yield from _taken(_unfolded(part, some, limit), numbers, max_rows)
+        else:
+            yield from _picked(part, (pick for event in some for pick in ranked(*event)), max_rows)
 
 
-def _numbered_up_to(part: Part, passing: Passing, limit: int) -> Iterator[Pick]:
-    """The same if at most ``limit`` matches of each event are reported, which come in an order of their own."""
-    chosen = _events_chosen(part, passing, limit)
-    while some := list(islice(chosen, _UNFOLDED)):
-        detections = part.graph.detections[[d for own, _, _ in some for d in own]]
-        listed = unfolded(replace(part, found=replace(part.graph, detections=detections)), limit, _UNFOLDED)
-        each = (found.listed for found in listed)
-        matches = (found.used[own] for found in each for own in np.split(found.events, found.offsets[1:-1]))
-        for own, total, ranks in some:
-            numbered = enumerate(islice(matches, total))
-            yield from ((own.start, marks.tolist()) for rank, marks in numbered if rank in ranks)
-
-
-def _events_chosen(part: Part, passing: Passing, limit: int | None) -> Iterator[tuple[range, int, range]]:
-    """The events with chosen matches: their detections, the number of their matches, and the chosen numbers."""
+def _events_chosen(part: Part, passing: Passing, limit: int | None) -> Iterator[_Event]:
+    """The events with chosen matches."""
     for detections, total in counting.events_of(part, limit):
         if passing.done:
             return
@@ -209,13 +241,15 @@ class First:
             raise ArgumentError(f"by must be 'start', 'events' or (label, attribute, function), not {self.by!r}")
         check_values(report, *self.by, _FUNCTIONS)
 
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None, max_rows: int) -> Picked:
         """The first matches of each part."""
         for part in parts:
-            found = part.found
-            in_turn = found.made if isinstance(found, CountedMatches) and isinstance(found.made, EventsInTurn) else None
-            chosen = None if in_turn is None else self._in_turn(part, in_turn, report, limit)
-            yield (part, self._of_part(part, report, limit)) if chosen is None else (_of_events(part, chosen), None)
+            matches = _in_turn(part)
+            chosen = None if matches is None else self._among(part, matches, report, limit)
+            if chosen is None:
+                yield part, self._of_part(part, report, limit, max_rows)
+            else:
+                yield part, _unfolded_in_turn(part, chosen, max_rows)
 
     def _values(self, part: Part, report: Report) -> tuple[int, Values, float]:
         """By which operation the values of a match's events are combined, these by mark, and what none of them make."""
@@ -226,42 +260,64 @@ class First:
         combined, values, _ = combining(function, marks.given(label, attribute, function))
         return combined, values, 0 if function == "count" else float("nan")
 
-    def _in_turn(self, part: Part, matches: EventsInTurn, report: Report, limit: int | None) -> EventsInTurn | None:
+    def _among(self, part: Part, matches: EventsInTurn, report: Report, limit: int | None) -> EventsInTurn | None:
         """Those of a part that columns tell; None where numbers may need more than 64 bits."""
         combined, values, nothing = self._values(part, report)
         operation, folding = lowest(part, combined, values, greatest=self.descending)
         if folding.weights.dtype.hasobject:
             return None
         by_mark, detecting = folding.weights[:, 0], matches.positions[-1]
-        total = np.full(len(detecting), np.nan)
+        found = np.full(len(detecting), np.nan)
         for number in matches.numbered(0, len(detecting))[2]:
             own = by_mark[1 + number]
             if operation == PLUS:
-                total = np.where(np.isnan(total), own, total + np.where(np.isnan(own), 0.0, own))
+                found = np.where(np.isnan(found), own, found + np.where(np.isnan(own), 0.0, own))
             else:
-                total = np.fmin(total, own) if operation == LEAST else np.fmax(total, own)
-        # Matches without a value come last, equal ones in their order.
-        order = np.lexsort((np.where(np.isnan(total), nothing, total), detecting))
-        begins = np.flatnonzero(np.diff(detecting, prepend=-1))
-        sizes = np.diff(begins, append=len(detecting))
-        counting.refuse_if_cut(sizes.tolist(), limit)
-        return matches.among(order[np.arange(len(order)) - np.repeat(begins, sizes) < self.size])
+                found = np.fmin(found, own) if operation == LEAST else np.fmax(found, own)
+        found[np.isnan(found)] = nothing
+        totals = np.diff(np.flatnonzero(np.diff(detecting, prepend=-1)), append=len(detecting))
+        counting.refuse_if_cut(totals.tolist(), limit)
+        return matches.among(_lowest(found, totals, self.size))
 
-    def _of_part(self, part: Part, report: Report, limit: int | None) -> Iterator[Pick]:
+    def _of_part(self, part: Part, report: Report, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
         """Those of a part. Values of matches outside the window only lengthen the search."""
         combined, values, nothing = self._values(part, report)
         counter = counting.MatchCounter(part, lags=True)
         operation, folding = lowest(counter.part, combined, values, greatest=self.descending)
         below = np.zeros((1, 2), folding.weights.dtype)
-        for detections, total in counting.events_of(part, None):
-            counting.refuse_if_cut([total], limit)
+
+        def searched(detections: range, total: int) -> Iterator[Pick]:
             counted = counter.counted(detections, total)
             for d in detections:
                 folding.fold(d, below)
             own = folding.weights[part.graph.detections[detections, layout.D_MARK], 0]
             # A match without events of the label has none, but their number is zero.
             begins = np.where(own != own, nothing, own)
-            yield from _searched(part.graph, operation, folding, detections, counted, begins, min(self.size, total))
+            return _searched(part.graph, operation, folding, detections, counted, begins, min(self.size, total))
+
+        for some, few in _together(_events_all(part, limit)):
+            if few and not folding.weights.dtype.hasobject:
+                whole = all_in_one(list(_unfolded(part, some, None)))
+                found, totals = folding.of_unfolded(whole), np.array([total for _, total, _ in some])
+                found[np.isnan(found)] = nothing
+                yield from _taken([whole], _lowest(found, totals, self.size), max_rows)
+            else:
+                yield from _picked(part, (pick for own, total, _ in some for pick in searched(own, total)), max_rows)
+
+
+def _events_all(part: Part, limit: int | None) -> Iterator[_Event]:
+    """All events; raises `UnsupportedQueryError` if one has more matches than the query reports."""
+    for detections, total in counting.events_of(part, None):
+        counting.refuse_if_cut([total], limit)
+        yield detections, total, range(total)
+
+
+def _lowest(values: Floats, totals: Ints, size: int) -> Ints:
+    """The numbers of the first ``size`` matches of each event, by their values, those without one last."""
+    # NumPy sorts NaN to the end.
+    order = np.lexsort((values, np.repeat(np.arange(len(totals)), totals)))
+    place = np.arange(len(values)) - np.repeat(np.cumsum(totals) - totals, totals)
+    return order[place < size]
 
 
 #: The first room for branches and paths, and the matches that are found at a time.
@@ -321,30 +377,36 @@ class Sample:
     seed: int
     replacement: bool
 
-    def picks(self, parts: Iterable[Part], report: Report, limit: int | None) -> Iterator[Picks]:
+    def picks(self, parts: Iterable[Part], report: Report, limit: int | None, max_rows: int) -> Picked:
         """The sample of each part."""
         draw = random.Random(self.seed)
-        for part in parts:
-            yield part, self._of_part(draw, part, limit)
+        return ((part, self._of_part(draw, part, limit, max_rows)) for part in parts)
 
-    def _of_part(self, draw: random.Random, part: Part, limit: int | None) -> Iterator[Pick]:
+    def _of_part(self, draw: random.Random, part: Part, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
         counter = counting.MatchCounter(part, lags=len(part.graph.nodes) >= _NODES * self.size)
         nodes, small = part.graph.nodes, part.graph.nodes.view(np.int32)
         begin = small[:, layout.I_CHILD] == layout.BOTTOM
         starts = np.zeros(len(part.graph.marks), np.int64)
         starts[small[begin, layout.I_MARK]] = nodes[begin, layout.W_MEASURE]
-        for detections, total in counting.events_of(part, None):
-            counting.refuse_if_cut([total], limit)
+
+        def drawn(detections: range, total: int) -> Iterator[Pick]:
             counted = counter.counted(detections, total)
             find = partial(_match_in_window, part.graph, counter.part.graph, starts, counted, detections.start)
-            yield from self._drawn(draw, total, counted[0][-1], find)
+            return self._drawn(draw, total, counted[0][-1], find)
 
-    def _drawn(self, draw: random.Random, total: int, count: int, find: Callable[[int], Pick | None]) -> Iterator[Pick]:
+        for some, few in _together(_events_all(part, limit)):
+            if few:
+                numbers = _numbers_in(some, [[*self._drawn(draw, total, total, int)] for _, total, _ in some])
+                yield from _taken(_unfolded(part, some, None), numbers, max_rows)
+            else:
+                yield from _picked(part, (pick for own, total, _ in some for pick in drawn(own, total)), max_rows)
+
+    def _drawn(self, draw: random.Random, total: int, count: int, find: Callable[[int], T | None]) -> Iterator[T]:
         """The sample of one event in the order of numbers, of which ``count`` stand for its ``total`` matches."""
         if not self.replacement and self.size * _LISTED > total:
             every = [pick for number in range(count) if (pick := find(number)) is not None]
             return (every[k] for k in sorted(draw.sample(range(total), min(self.size, total))))
-        found: list[tuple[int, Pick]] = []
+        found: list[tuple[int, T]] = []
         refused = set[int]()
         while len(found) < self.size:
             number = draw.randrange(count)
@@ -353,7 +415,7 @@ class Sample:
                 found.append((number, pick))
             if pick is None or not self.replacement:
                 refused.add(number)
-        return (pick for _, pick in sorted(found))
+        return (pick for _, pick in sorted(found, key=itemgetter(0)))
 
 
 def _match_in_window(

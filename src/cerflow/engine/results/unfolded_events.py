@@ -36,6 +36,15 @@ class ListedEvents:
     positions: Ints
     labels: Ints
 
+    def of(self, matches: Ints) -> ListedEvents:
+        """The events of some matches, in this order, alone."""
+        lengths = np.diff(self.offsets)[matches]
+        offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
+        own = self.events[np.repeat(self.offsets[matches] - offsets[:-1], lengths) + np.arange(offsets[-1])]
+        used, first, places = np.unique(self.used[own], return_index=True, return_inverse=True)
+        kept, events = own[first], places.astype(np.int32)
+        return ListedEvents(offsets, events, ends_of(offsets, events), used, self.positions[kept], self.labels[kept])
+
     def without(self, hidden: Mask) -> ListedEvents:
         """The same without hidden events; events keep their numbers."""
         shown = ~hidden[self.events]
@@ -82,9 +91,31 @@ class Unfolded:
     def __len__(self) -> int:
         return len(self.owner)
 
+    def chosen(self, numbers: Ints) -> Unfolded:
+        """Some of the matches, in this order, with their events alone."""
+        return Unfolded(self.detected, self.owner[numbers], self.listed.of(numbers), end_detects=self.end_detects)
+
     def without(self, hidden: Mask) -> Unfolded:
         """The same matches without hidden events; events keep their numbers."""
         return Unfolded(self.detected, self.owner, partial(self.listed.without, hidden))
+
+
+def all_in_one(some: Sequence[Unfolded]) -> Unfolded:
+    """The matches of several, one after the other; events that several have are there as often."""
+    if len(some) == 1:
+        return some[0]
+    each = [one.listed for one in some]
+    detected = np.cumsum([0, *(len(one.detected) for one in some)], dtype=np.int32)
+    marks, events = (
+        np.cumsum([0, *sizes], dtype=np.int32) for sizes in zip(*((len(one.used), len(one.events)) for one in each))
+    )
+    offsets = np.concatenate([[0], *(one.offsets[1:] + at for one, at in zip(each, events))]).astype(np.int32)
+    numbers = np.concatenate([one.events + at for one, at in zip(each, marks)])
+    parts = ([getattr(one, name) for one in each] for name in ("used", "positions", "labels"))
+    listed = ListedEvents(offsets, numbers, ends_of(offsets, numbers), *(np.concatenate(part) for part in parts))
+    owner = np.concatenate([one.owner + at for one, at in zip(some, detected)])
+    found = np.concatenate([one.detected for one in some])
+    return Unfolded(found, owner, listed, end_detects=all(one.end_detects for one in some))
 
 
 def ends_of(offsets: Smalls, events: Smalls) -> SmallRows:
