@@ -18,7 +18,6 @@ import pyarrow as pa
 from cerflow.base import limits
 from cerflow.base.errors import CerflowError, InUseError, MemoryLimitError, at_least_one
 from cerflow.base.event_tables import as_rows
-from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.event_row import as_batch
 from cerflow.engine.events.records import RecordChecker
@@ -27,7 +26,7 @@ from cerflow.engine.matches.matches import Matches
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.deadlines import ascending
 from cerflow.engine.recognize.machine import Machine
-from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.plan import Plan, columns_kept
 from cerflow.engine.recognize.single_events import Single, Takers, advanced
 from cerflow.engine.recognize.ticking import nobody
 from cerflow.engine.recognize.transaction import StateBefore, Transaction
@@ -42,14 +41,6 @@ from cerflow.language.node import walk
 
 #: The states of some machines before a push.
 _States = Mapping[Machine, StateBefore]
-
-
-def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
-    """The columns of the events that queries keep together; see `Driver` for a ``whole`` table."""
-    chosen = [plan for plan in plans.values() if whole and (plan.keeps_input or plan.chooses_events)]
-    kept = [*chosen, *(plan for plan in plans.values() if plan.shares_events)]
-    wanted = {name for plan in kept for name in plan.columns}
-    return [name for name in schema.attributes if name in wanted]
 
 
 def _store_for(plan: Plan, store: EventStore) -> EventStore:

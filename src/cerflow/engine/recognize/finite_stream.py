@@ -12,8 +12,8 @@ from cerflow.base.schema import Schema
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import WholeTable, one_batch
 from cerflow.engine.matches.unfolding import Part
-from cerflow.engine.recognize.driver import Driver, columns_kept
-from cerflow.engine.recognize.plan import Plan
+from cerflow.engine.recognize.driver import Driver
+from cerflow.engine.recognize.plan import Plan, columns_kept
 
 #: So many queries read a column of text that its texts become codes.
 _QUERIES = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import attrgetter
@@ -270,6 +270,14 @@ class Plan:
 def _hash(value: object) -> str:
     """A hash of a value by its notation."""
     return hashlib.blake2b(repr(value).encode(), digest_size=8).hexdigest()
+
+
+def columns_kept(plans: Mapping[str, Plan], schema: Schema, *, whole: bool = False) -> list[str]:
+    """The columns of the events that queries keep together; see `Driver` for a ``whole`` table."""
+    chosen = [plan for plan in plans.values() if whole and (plan.keeps_input or plan.chooses_events)]
+    kept = [*chosen, *(plan for plan in plans.values() if plan.shares_events)]
+    wanted = {name for plan in kept for name in plan.columns}
+    return [name for name in schema.attributes if name in wanted]
 
 
 class Plans:
