@@ -335,3 +335,19 @@ def test_averages_where_the_numbers_of_matches_exceed_floats():
     assert found.to_pylist() == [6.0] * 1_200
     with pytest.raises(TooManyMatchesError, match="does not fit 38 digits"):
         matches.aggregate({"sum": ("x", "v", "sum")})
+
+
+@pytest.mark.parametrize("by", ["start", ("x", "v", "min")])
+def test_matches_that_have_left_the_window_do_not_keep_others_back(monkeypatch, by):
+    """The values ascend, so every match that has left the window would be the first of all."""
+    types = ["ABC"[k * 7 % 10 % 3] for k in range(150)]
+    table = pa.table({"type": types, "v": range(150)})
+    matches = cerflow.parse("SELECT * WHERE A AS x ; (B AS y)+ ; C AS z WITHIN 60 EVENTS").match(table).held()
+    rooms = []
+    search = picking.table.search
+    monkeypatch.setattr(picking.table, "search", lambda *given: (rooms.append(len(given[-1])), search(*given))[1])
+    starts = [row["start"] for row in matches.first(2, by=by)]
+    assert len(starts) > 50
+    assert max(rooms) <= 2 * picking._BEHIND
+    monkeypatch.setattr(picking, "_BEHIND", 0)
+    assert starts == [row["start"] for row in matches.first(2, by=by)]

@@ -127,10 +127,14 @@ class MatchCounter:
         self._bound: int | None = None
         self._folding = Folding(self.part, COUNT, 1)
 
-    def counted(self, detections: range, total: int) -> Counted:
+    def behind(self, detections: range) -> bool:
+        """Whether the window lags behind that of the detections of an event."""
+        return self._bound != int(self._bounds[detections.start])
+
+    def counted(self, detections: range, total: int, *, lags: bool = True) -> Counted:
         """Count the matches of the detections of an event, of which ``total`` are in their window."""
         own = int(self._bounds[detections.start])
-        if self._bound is None or not self._lags:
+        if self._bound is None or not (lags and self._lags):
             self._bound = own
         found = self._numbers(detections, self._bound)
         if self._bound != own and found[0][-1] > _OUTSIDE * total:

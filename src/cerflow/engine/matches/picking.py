@@ -24,9 +24,9 @@ from cerflow.engine.kernels.matches.semiring import LEAST, PLUS
 from cerflow.engine.matches import counting
 from cerflow.engine.matches.folding import Folding, MarkValues, Values, check_values, combining, lowest
 from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph
-from cerflow.engine.matches.unfolding import Part, unfolded
+from cerflow.engine.matches.unfolding import Part, Pick, picked, unfolded
 from cerflow.engine.results.report import Report
-from cerflow.engine.results.unfolded_events import ListedEvents, Unfolded, all_in_one, ends_of
+from cerflow.engine.results.unfolded_events import Unfolded, all_in_one
 
 T = TypeVar("T")
 
@@ -38,8 +38,6 @@ _FUNCTIONS = ("count", "sum", "min", "max")
 #: Events that are looked at together; all their matches are unfolded if there are at most so many for each event.
 _EVENTS, _FEW = 1 << 12, 1 << 6
 
-#: A match: the number of its detection and its marks, in the order of the events.
-Pick = tuple[int, list[int]]
 #: Parts with their chosen matches.
 Picked = Iterator[tuple[Part, Iterator[Unfolded]]]
 #: An event: its detections, the number of its matches, and those that are chosen, if that is known.
@@ -73,20 +71,6 @@ def _numbers_in(events: Sequence[_Event], chosen: Iterable[Iterable[int]]) -> In
     """The numbers of chosen matches of events among all matches of these."""
     begins = accumulate((total for _, total, _ in events), initial=0)
     return np.array([begin + number for begin, own in zip(begins, chosen) for number in own], np.int64)
-
-
-def _picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolded]:
-    """Matches as flat arrays, at most ``max_rows`` at a time."""
-    rest = iter(picks)
-    while some := list(islice(rest, max_rows)):
-        detections, owner = np.unique([d for d, _ in some], return_inverse=True)
-        marks = np.array([mark for _, own in some for mark in own], np.int64)
-        used, events = (found.astype(np.int32) for found in np.unique(marks, return_inverse=True))
-        offsets = np.cumsum([0, *(len(own) for _, own in some)], dtype=np.int32)
-        positions, labels = (part.graph.marks[used, column] for column in (layout.M_POSITION, layout.M_LABEL))
-        detected, ends = part.graph.detections[detections, layout.D_POSITION], ends_of(offsets, events)
-        listed = ListedEvents(offsets, events, ends, used, positions, labels)
-        yield Unfolded(detected, owner.astype(np.int32), listed)
 
 
 def _with_last(graph: MatchGraph, detection: int, marks: list[int]) -> list[int]:
@@ -209,7 +193,7 @@ def _numbered(part: Part, passing: Passing, limit: int | None, max_rows: int) ->
             numbers = _numbers_in(some, (ranks for _, _, ranks in some))
             yield from _taken(_unfolded(part, some, limit), numbers, max_rows)
         else:
-            yield from _picked(part, (pick for event in some for pick in ranked(*event)), max_rows)
+            yield from picked(part, (pick for event in some for pick in ranked(*event)), max_rows)
 
 
 def _events_chosen(part: Part, passing: Passing, limit: int | None) -> Iterator[_Event]:
@@ -274,35 +258,56 @@ class First:
                 found = np.where(np.isnan(found), own, found + np.where(np.isnan(own), 0.0, own))
             else:
                 found = np.fmin(found, own) if operation == LEAST else np.fmax(found, own)
-        found[np.isnan(found)] = nothing
         totals = np.diff(np.flatnonzero(np.diff(detecting, prepend=-1)), append=len(detecting))
         counting.refuse_if_cut(totals.tolist(), limit)
-        return matches.among(_lowest(found, totals, self.size))
+        return matches.among(self._lowest(found, totals, nothing))
 
     def _of_part(self, part: Part, report: Report, limit: int | None, max_rows: int) -> Iterator[Unfolded]:
-        """Those of a part. Values of matches outside the window only lengthen the search."""
+        """Those of a part. Values of matches outside the window may lengthen the search, which then counts again."""
         combined, values, nothing = self._values(part, report)
         counter = counting.MatchCounter(part, lags=True)
         operation, folding = lowest(counter.part, combined, values, greatest=self.descending)
         below = np.zeros((1, 2), folding.weights.dtype)
 
-        def searched(detections: range, total: int) -> Iterator[Pick]:
-            counted = counter.counted(detections, total)
+        def searched(detections: range, total: int, *, lags: bool = True) -> Iterator[Pick]:
+            counted = counter.counted(detections, total, lags=lags)
             for d in detections:
                 folding.fold(d, below)
             own = folding.weights[part.graph.detections[detections, layout.D_MARK], 0]
             # A match without events of the label has none, but their number is zero.
             begins = np.where(own != own, nothing, own)
-            return _searched(part.graph, operation, folding, detections, counted, begins, min(self.size, total))
+            size, most = min(self.size, total), _BEHIND if counter.behind(detections) else None
+            found = 0
+            for pick in _searched(part.graph, operation, folding, detections, counted, begins, size, most):
+                found += 1
+                yield pick
+            if found < size:
+                yield from islice(searched(detections, total, lags=False), found, None)
 
         for some, few in _together(_events_all(part, limit)):
             if few and not folding.weights.dtype.hasobject:
-                whole = all_in_one(list(_unfolded(part, some, None)))
-                found, totals = folding.of_unfolded(whole), np.array([total for _, total, _ in some])
-                found[np.isnan(found)] = nothing
-                yield from _taken([whole], _lowest(found, totals, self.size), max_rows)
+                ends, best = np.cumsum([total for _, total, _ in some]), list[Unfolded]()
+                kept = np.zeros(len(some), np.int64)
+                for found in _unfolded(part, some, None):
+                    own = np.diff(np.clip(ends, 0, len(found)), prepend=0)
+                    best.append(found.chosen(self._lowest(folding.of_unfolded(found), own, nothing)))
+                    ends, kept = ends - len(found), kept + np.minimum(own, self.size)
+                # Those of an event may have been in several.
+                whole = all_in_one(best)
+                yield from _taken([whole], self._lowest(folding.of_unfolded(whole), kept, nothing), max_rows)
             else:
-                yield from _picked(part, (pick for own, total, _ in some for pick in searched(own, total)), max_rows)
+                yield from picked(part, (pick for own, total, _ in some for pick in searched(own, total)), max_rows)
+
+    def _lowest(self, values: Floats, totals: Ints, nothing: float) -> Ints:
+        """The numbers of the first matches of each event, of which it has ``totals``; NaN stands for ``nothing``.
+
+        Equal ones stay in their order.
+        """
+        values = np.where(np.isnan(values), nothing, values)
+        # NumPy sorts NaN to the end.
+        order = np.lexsort((values, np.repeat(np.arange(len(totals)), totals)))
+        place = np.arange(len(values)) - np.repeat(np.cumsum(totals) - totals, totals)
+        return order[place < self.size]
 
 
 def _events_all(part: Part, limit: int | None) -> Iterator[_Event]:
@@ -312,16 +317,10 @@ def _events_all(part: Part, limit: int | None) -> Iterator[_Event]:
         yield detections, total, range(total)
 
 
-def _lowest(values: Floats, totals: Ints, size: int) -> Ints:
-    """The numbers of the first ``size`` matches of each event, by their values, those without one last."""
-    # NumPy sorts NaN to the end.
-    order = np.lexsort((values, np.repeat(np.arange(len(totals)), totals)))
-    place = np.arange(len(values)) - np.repeat(np.cumsum(totals) - totals, totals)
-    return order[place < size]
-
-
 #: The first room for branches and paths, and the matches that are found at a time.
 _BRANCHES, _FOUND = 1 << 10, 1 << 12
+#: With more branches than this, matches that have left the window are in the way.
+_BEHIND = 1 << 14
 
 
 def _searched(
@@ -332,8 +331,12 @@ def _searched(
     counted: counting.Counted,
     begins: NDArray[Any],
     size: int,
+    most: int | None,
 ) -> Iterator[Pick]:
-    """The first ``size`` matches of an event, the best first; ``begins`` are the values of the detecting event."""
+    """The first ``size`` matches of an event, the best first; ``begins`` are the values of the detecting event.
+
+    There are fewer if more than ``most`` branches would have to be kept.
+    """
     (ends, amounts), left = counted, size
     # Python searches where values or numbers of the matches may need more than 64 bits.
     long = ends[-1] >= 2**63 or isinstance(amounts, counting.LongNumbers) or begins.dtype.hasobject
@@ -354,6 +357,8 @@ def _searched(
                 marks.append(mark)
                 _, _, mark, rest = room[0][rest].tolist()
             yield detections[d], _with_last(graph, detections[d], marks)
+        if not fits and most is not None and len(room[0]) > most:
+            return
         if not fits:
             room = [np.concatenate([array, np.empty_like(array)]) for array in room]
 
@@ -399,7 +404,7 @@ class Sample:
                 numbers = _numbers_in(some, [[*self._drawn(draw, total, total, int)] for _, total, _ in some])
                 yield from _taken(_unfolded(part, some, None), numbers, max_rows)
             else:
-                yield from _picked(part, (pick for own, total, _ in some for pick in drawn(own, total)), max_rows)
+                yield from picked(part, (pick for own, total, _ in some for pick in drawn(own, total)), max_rows)
 
     def _drawn(self, draw: random.Random, total: int, count: int, find: Callable[[int], T | None]) -> Iterator[T]:
         """The sample of one event in the order of numbers, of which ``count`` stand for its ``total`` matches."""

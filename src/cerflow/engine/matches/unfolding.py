@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from cerflow.engine.kernels.matches.pick import ChoosingRoom
 from cerflow.engine.kernels.matches.unfold import CURSOR_WORDS, K_USED, OUTPUT_FULL, SET_WORDS, STACK_COLUMNS, UNFOLDED
 from cerflow.engine.kernels.table import largest, order_detections, pick, unfold
 from cerflow.engine.matches.graph import CountedMatches, EventsInTurn, MatchGraph, nodes_after_bottom
-from cerflow.engine.results.unfolded_events import ListedEvents, Place, Unfolded
+from cerflow.engine.results.unfolded_events import ListedEvents, Place, Unfolded, ends_of
 from cerflow.engine.stopping import look
 
 #: The number of sets of events that are remembered during unfolding, and of all their events.
@@ -25,6 +26,10 @@ _SETS, _LISTED = 1 << 10, 1 << 15
 
 #: Room for the events of matches that are unfolded at a time: by match, and besides.
 _EVENTS_EACH, _MORE_EVENTS = 8, 64
+
+
+#: A match: the number of its detection and its marks, in the order of the events.
+Pick = tuple[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -145,6 +150,20 @@ def _listed(matches: EventsInTurn, begin: int, end: int) -> ListedEvents:
         positions,
         labels,
     )
+
+
+def picked(part: Part, picks: Iterable[Pick], max_rows: int) -> Iterator[Unfolded]:
+    """Matches as flat arrays, at most ``max_rows`` at a time."""
+    rest = iter(picks)
+    while some := list(islice(rest, max_rows)):
+        detections, owner = np.unique([d for d, _ in some], return_inverse=True)
+        marks = np.array([mark for _, own in some for mark in own], np.int64)
+        used, events = (found.astype(np.int32) for found in np.unique(marks, return_inverse=True))
+        offsets = np.cumsum([0, *(len(own) for _, own in some)], dtype=np.int32)
+        positions, labels = (part.graph.marks[used, column] for column in (layout.M_POSITION, layout.M_LABEL))
+        detected, ends = part.graph.detections[detections, layout.D_POSITION], ends_of(offsets, events)
+        listed = ListedEvents(offsets, events, ends, used, positions, labels)
+        yield Unfolded(detected, owner.astype(np.int32), listed)
 
 
 def chosen_parts(parts: Iterable[Part]) -> Iterator[Part]:
