@@ -291,7 +291,7 @@ class First:
                 for found in _unfolded(part, some, None):
                     own = np.diff(np.clip(ends, 0, len(found)), prepend=0)
                     best.append(found.chosen(self._lowest(folding.of_unfolded(found), own, nothing)))
-                    ends, kept = ends - len(found), kept + np.minimum(own, self.size)
+                    ends, kept = ends - len(found), kept + np.minimum(own, min(self.size, len(found)))
                 # Those of an event may have been in several.
                 whole = all_in_one(best)
                 yield from _taken([whole], self._lowest(folding.of_unfolded(whole), kept, nothing), max_rows)
@@ -307,7 +307,7 @@ class First:
         # NumPy sorts NaN to the end.
         order = np.lexsort((values, np.repeat(np.arange(len(totals)), totals)))
         place = np.arange(len(values)) - np.repeat(np.cumsum(totals) - totals, totals)
-        return order[place < self.size]
+        return order[place < min(self.size, len(found))]
 
 
 def _events_all(part: Part, limit: int | None) -> Iterator[_Event]:
