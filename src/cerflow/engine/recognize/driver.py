@@ -85,6 +85,7 @@ class Driver:
         room = lend_room(self)
         for name, machine in self.machines.items():
             machine.reader.scan.room.lent = machine.reader.scan.whole.room.lent = room
+            machine.look_at_memory = None if memory is None else self._look_at_memory
             self._kept.setdefault(machine.store, {})[name] = machine
         self._places = {name: place for place, name in enumerate(plans)}
         self._in_use = Lock()
@@ -96,8 +97,6 @@ class Driver:
         self._spent = 0.0
         #: The bytes that all remembered data may take.
         self.memory = None if memory is None else at_least_one(memory, "memory")
-        for machine in self.machines.values():
-            machine.look_at_memory = None if memory is None else self._look_at_memory
         self._prompt = False
 
     @property
@@ -171,7 +170,8 @@ class Driver:
         count = events.num_rows
         if not count:
             return {}
-        begin, found = perf_counter(), dict[str, list[Part]]()
+        begin = perf_counter()
+        found: dict[str, list[Part]] = {}
         machines = self.machines.values() if single is None else single.machines
         size = self.rows_at_once if count > 1 else 1
         with _Wholly(self, self._states(count, machines, cut=count > size)):
@@ -250,17 +250,16 @@ class Driver:
         found: dict[str, list[Part]] = {}
         # Some queries take a single event by themselves, beside others that take its row.
         own, kept = ([], self._kept) if single is None else self._takers.read_beside_row(single, first)
-        whole = {machine.store for _, machine, _, events in own if events is not None}
         for store, machines in kept.items():
             each = ((name, machine, machine.read(rows, first, exported)) for name, machine in machines.items())
             read = [(name, machine, reading) for name, machine, reading in each if reading is not None]
             needed = [reading.needed for _, _, reading in read]
-            needed += [np.array([first])] if store in whole else []
-            if needed:
-                place = (read[0][2].first, read[0][2].rows) if read else (first, rows)
+            needed += [np.array([first]) for _, machine, _, e in own if e is not None and machine.store is store]
+            if len(needed) > 1:
                 # Of a single event there is nothing to join.
-                joined = single is None and len(needed) > 1
-                store.keep(*place, ascending(*needed) if joined else max(needed, key=len))
+                needed = [ascending(*needed) if single is None else max(needed, key=len)]
+            if needed:
+                store.keep(*((read[0][2].first, read[0][2].rows) if read else (first, rows)), needed[0])
             for name, machine, reading in read:
                 found[name] = machine.take(reading, partial(self._refuse, machine, rows, begin))
                 machine.tidy()
