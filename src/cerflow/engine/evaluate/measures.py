@@ -8,6 +8,7 @@ from math import ceil, floor
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cerflow.base.array_types import Floats, Ints
 from cerflow.base.errors import InputError
@@ -99,9 +100,7 @@ def clock_time(time: object, schema: Schema) -> pa.Array:
             raise TypeError(f"it is of type {type(time).__name__}")
         else:
             found = pa.array([time], target)
-        value = found[0].as_py()
-        # Of all values only NaN differs from itself; decimals are floats here, too.
-        if value is None or value != value:
+        if pc.is_null(found, nan_is_null=True)[0].as_py():
             raise ValueError("it is unknown")
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InputError(

@@ -307,7 +307,7 @@ class First:
         # NumPy sorts NaN to the end.
         order = np.lexsort((values, np.repeat(np.arange(len(totals)), totals)))
         place = np.arange(len(values)) - np.repeat(np.cumsum(totals) - totals, totals)
-        return order[place < min(self.size, len(found))]
+        return order[place < min(self.size, len(values))]
 
 
 def _events_all(part: Part, limit: int | None) -> Iterator[_Event]:
