@@ -8,7 +8,6 @@ import pytest
 
 import cerflow
 from cerflow.base import limits
-from cerflow.engine.matches import matches as reading
 from cerflow.engine.matches import unfolding
 
 QUERIES = [
@@ -47,19 +46,17 @@ def test_rows_and_graph_agree(text, monkeypatch):
     plain = unfolding._in_turn
     monkeypatch.setattr(unfolding, "_in_turn", lambda found, rows: read.append(rows) or plain(found, rows))
 
-    def forms():
-        found = query.match(table, time="t")
+    def forms(found):
         tables = [found.to_arrow(), found.to_arrow(flat=True), found.to_arrow(events="dictionary")]
         batches = [batch for rows in (1, 7) for batch in found.to_batches(rows)]
         return [one.to_pylist() for one in (*tables, *batches, found[5:40:3], found[-9:], found[30:][:4], found[3:3])]
 
-    of_rows = forms()
-    assert read
-    del read[:]
-    of_graph = reading.unfolded
-    monkeypatch.setattr(reading, "unfolded", lambda part, *rest: of_graph(replace(part, found=part.graph), *rest))
-    assert forms() == of_rows
+    of_rows = query.match(table, time="t")
+    of_graph = of_rows._like([replace(part, found=part.graph) for part in of_rows._parts], None)
+    expected = forms(of_graph)
     assert not read
+    assert forms(of_rows) == expected
+    assert read
 
 
 @pytest.mark.parametrize("text", [text for text in QUERIES if "B.v, x.v" not in text])
