@@ -217,12 +217,12 @@ class Query(CheckedQuery):
                 check_types(self._tree, schema)
             schema = schema.reading(attributes_in(self._tree))
         # Before sorting, so that a refused event is named by its place in the input.
-        table, numbers = valid_in_order(
-            table, RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False), sequence
-        )
-        schema = with_ascending(schema.lacking(labels_beside_types(self._tree), table), self._tree, table)
+        checker = RecordChecker(holding(schema, [self._tree]), on_bad_record, in_order=False)
+        found = valid_in_order(table, checker, sequence)
+        table = found.table
+        schema = with_ascending(schema.lacking(labels_beside_types(self._tree), table), self._tree, found)
         timed = any(isinstance(node, DurationWindow) for node in walk(self._tree))
-        self.warn_of_doubts(schema, extent(table, schema, ordered=True) if timed else (None, None))
+        self.warn_of_doubts(schema, extent(table, schema, ordered=found.order is None) if timed else (None, None))
         clock = None if until is None else clock_time(until, schema)
         with Located(self.text):
             if runner == "semantics":
@@ -231,18 +231,18 @@ class Query(CheckedQuery):
                 shown = None if clock is None else clock[0].as_py()
                 sets = self.reading == "first-order"
                 tree = self.written if sets else self._tree
-                table = with_plain_columns(table)
+                table = with_plain_columns(found.whole)
                 return reference_matches(tree, table, schema, positions=positions, until=shown, first_order=sets)
             # Made here, so that what cannot be evaluated fails now and not when the matches are read.
             plan = self._plans.plan(schema, positions=positions)
-        whole = FiniteStream({"query": plan}, plan.schema, table, numbers, clock, memory=memory)
+        whole = FiniteStream({"query": plan}, plan.schema, found, clock, memory=memory)
         parts: Iterable[Part] = whole
         if threads > 1:
             from cerflow.engine.slices.threads import parts_in_slices
 
             parts = parts_in_slices(plan, whole, threads) or whole
         none = partial(self.warn_of_no_match, schema, table)
-        return Matches(parts, plan.report, plan.limit, stream=table, tell_none=none)
+        return Matches(parts, plan.report, plan.limit, stream=found, tell_none=none)
 
     def recognizer(
         self,

@@ -108,14 +108,14 @@ class QuerySet(Mapping[str, Query]):
             query.warn_of_doubts(schema, times)
         checker = RecordChecker(self._holding(schema), on_bad_record, in_order=False)
         clock = None if until is None else clock_time(until, schema)
-        table, numbers = valid_in_order(table, checker, sequence)
-        stream = FiniteStream(plans, checker.schema, table, numbers, clock, memory=memory)
-        found = cache(lambda: gathered((name, part) for name, parts in stream.detected() for part in parts))
+        found = valid_in_order(table, checker, sequence)
+        stream = FiniteStream(plans, checker.schema, found, clock, memory=memory)
+        parts = cache(lambda: gathered((name, part) for name, parts in stream.detected() for part in parts))
 
         def parts_of(name: str) -> RereadParts:
-            return RereadParts(lambda: iter(found().get(name, ())))
+            return RereadParts(lambda: iter(parts().get(name, ())))
 
-        return {name: Matches(parts_of(name), plan.report, plan.limit, stream=table) for name, plan in plans.items()}
+        return {name: Matches(parts_of(name), plan.report, plan.limit, stream=found) for name, plan in plans.items()}
 
     def recognizer(
         self,

@@ -153,7 +153,7 @@ def show(
         read = found.read()
         schema = read.schema
         checker = RecordChecker(schema, "skip", in_order=False)
-        events, _ = valid_in_order(read.table, checker, found.columns.sequence)
+        events = valid_in_order(read.table, checker, found.columns.sequence).whole
         left_out = checker.refused + (0 if read.refused is None else len(read.refused))
         if left_out:
             warn(f"{counted(left_out, 'row')} of the input cannot be used and counts no position")

@@ -20,7 +20,7 @@ from cerflow.base.graphs import reached
 from cerflow.base.schema import Schema
 from cerflow.engine.evaluate.measures import clock_time
 from cerflow.engine.events.records import BadRecordPolicy, RecordChecker
-from cerflow.engine.events.time_order import extent, valid_in_order
+from cerflow.engine.events.time_order import EventsInOrder, extent, valid_in_order
 from cerflow.engine.matches.matches import Matches
 from cerflow.engine.recognize.finite_stream import FiniteStream
 from cerflow.language.formula import AnyEvent, EventType
@@ -148,7 +148,7 @@ class Program:
         schema = schema_of(table.schema, **roles).reading(attributes_in(self.tree))
         plan = self.plan(schema)
         statements = plan.statements
-        table, _ = valid_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence)
+        table = valid_in_order(table, RecordChecker(plan.schema, on_bad_record, in_order=False), sequence).whole
         if schema.stream is not None:
             self._check_streams(statements, table, schema.stream)
         clock = None if until is None else clock_time(until, schema)[0].as_py()
@@ -164,9 +164,9 @@ class Program:
             roles["stream"] = last.schema.stream
             return self.query.match(merged, positions=positions, threads=threads, until=until, memory=memory, **roles)
         made = last.query.plan(last.schema, positions=positions)
-        merged = pa.concat_tables([merged, clocked])
+        merged = EventsInOrder(pa.concat_tables([merged, clocked]))
         whole = FiniteStream(
-            {"query": made}, made.schema, merged, None, clock_time(until, schema), clocked=len(clocked), memory=memory
+            {"query": made}, made.schema, merged, clock_time(until, schema), clocked=len(clocked), memory=memory
         )
         return Matches(whole, made.report, made.limit, stream=merged)
 

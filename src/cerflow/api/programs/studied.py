@@ -135,5 +135,5 @@ def _prepared(
     read = {name for one in queries.values() for name in attributes_in(one.tree)}
     schema = schema_of(table.schema, **roles).reading(read)
     plan = ProgramPlan.of(statements_for(queries, schema), schema)
-    table, _ = valid_in_order(table, RecordChecker(plan.schema, "fail", in_order=False), sequence)
+    table = valid_in_order(table, RecordChecker(plan.schema, "fail", in_order=False), sequence).whole
     return plan.statements, schema, table

@@ -32,7 +32,10 @@ class Latest:
 
 
 class StoredEvents:
-    """Some events by position in the stream, in pieces; each piece has ascending positions, one for each row."""
+    """Some events by position in the stream, in pieces; each piece has ascending positions, one for each row.
+
+    With an ``order`` there is one piece, in which the event at position k is row ``order[k]``.
+    """
 
     def __init__(
         self,
@@ -40,11 +43,13 @@ class StoredEvents:
         positions: Sequence[_Positions],
         pieces: Sequence[pa.RecordBatch],
         latest: Latest | None = None,
+        order: Ints | None = None,
     ) -> None:
         self.schema = schema
         self._positions = positions
         self._pieces = pieces
         self._latest = latest
+        self._order = order
 
     @cached_property
     def _starts(self) -> Ints:
@@ -59,7 +64,7 @@ class StoredEvents:
     @property
     def rows(self) -> pa.Table:
         """All events."""
-        return pa.Table.from_batches(self._pieces, self.schema)
+        return pa.Table.from_batches(self._pieces, self.schema) if self._order is None else self.at(self.positions)
 
     def at(self, positions: Ints) -> pa.Table:
         """The rows at these positions, which must all be kept; takes time for these rows only."""
@@ -92,7 +97,10 @@ class StoredEvents:
         if self._latest is not None:
             return None
         first, last = np.searchsorted(self._starts, [positions.min(), positions.max()], side="right").tolist()
-        return (self._pieces[first - 1], _rows_at(self._positions[first - 1], positions)) if first == last else None
+        if first != last:
+            return None
+        rows = _rows_at(self._positions[first - 1], positions)
+        return self._pieces[first - 1], rows if self._order is None else self._order[rows]
 
 
 def _rows_at(positions: _Positions, wanted: Ints) -> Ints:
@@ -252,15 +260,22 @@ class _InTable(EventStore):
 
 
 class WholeTable(_InTable):
-    """All events of a finite stream. Views of texts become texts when they are read."""
+    """All events of a finite stream: event k is row ``order[k]`` of a table, or row k without an order.
 
-    def __init__(self, table: pa.Table) -> None:
+    Views of texts become texts when they are read.
+    """
+
+    def __init__(self, table: pa.Table, order: Ints | None = None) -> None:
         super().__init__(without_views(table.schema))
         table = table.unify_dictionaries()
         # Empty chunks give empty batches.
         pieces = [piece for piece in table.to_batches() if piece.num_rows]
-        if len(pieces) * limits.CHUNK_ROWS > table.num_rows:
+        if len(pieces) > 1 and (order is not None or len(pieces) * limits.CHUNK_ROWS > table.num_rows):
             pieces = table.combine_chunks().to_batches()
+        if len(pieces) > 1 and order is not None:
+            # More texts than one array holds.
+            pieces, order = table.take(array_of_numbers(order)).to_batches(), None
+        self._order = order
         first = 0
         for piece in pieces:
             self._positions.append(range(first, first + piece.num_rows))
@@ -272,9 +287,17 @@ class WholeTable(_InTable):
         pieces = []
         for piece, place in zip(self._pieces, self._positions):
             if name in schema.names:
-                piece = piece.append_column(name, array_of_numbers(np.arange(place[0], place[0] + len(place))))
+                numbers = np.arange(place[0], place[0] + len(place))
+                if self._order is not None:
+                    numbers[self._order] = numbers.copy()
+                piece = piece.append_column(name, array_of_numbers(numbers))
             pieces.append(piece.select(schema.names))
-        return StoredEvents(without_views(pieces[0].schema if pieces else schema), self._positions, pieces)
+        schema = without_views(pieces[0].schema if pieces else schema)
+        return StoredEvents(schema, self._positions, pieces, order=self._order)
+
+    def kept(self) -> StoredEvents:
+        """The current content."""
+        return StoredEvents(self.schema, self._positions, self._pieces, order=self._order)
 
 
 class ChosenEvents(_InTable):

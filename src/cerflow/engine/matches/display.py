@@ -15,7 +15,7 @@ from cerflow.base.arrow_columns import one_array, with_plain_columns
 from cerflow.base.errors import ArgumentError, InputError, UnsupportedQueryError, at_least_one, counted
 from cerflow.base.event_tables import to_table
 from cerflow.base.graphs import gathered
-from cerflow.engine.events.time_order import sort_by_time
+from cerflow.engine.events.time_order import EventsInOrder, sort_by_time
 from cerflow.engine.matches.counting import readable_number
 from cerflow.engine.results.report import OTHERS, FlatColumn, Report
 from cerflow.language.printer import show
@@ -91,7 +91,7 @@ def _text(value: object) -> str:
 
 
 def page(
-    matches: Matches, report: Report, stream: pa.Table | None, events: Any, title: str | None, limit: int | None
+    matches: Matches, report: Report, ordered: EventsInOrder | None, events: Any, title: str | None, limit: int | None
 ) -> str:
     """The page of `Matches.to_html`."""
     from cerflow.look.viewing.page import BATCH, ViewedStream, first_matches, page_of
@@ -105,8 +105,8 @@ def page(
                 "leave events= out"
             )
         stream = sort_by_time(to_table(events), schema.time, None)
-    elif stream is not None:
-        stream = with_plain_columns(stream)
+    else:
+        stream = None if ordered is None else with_plain_columns(ordered.whole)
     schema_shown = matches.shown_schema(counts="text")
     table, cut = first_matches(matches.to_batches(BATCH, counts="text"), schema_shown, most)
     notices = [] if cut is None else [f"{cut.format(readable_number(matches.rows()))}."]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from cerflow.base import limits
 from cerflow.base.arrow_columns import python_rows
 from cerflow.base.errors import ArgumentError, TooManyMatchesError, UnsupportedQueryError, at_least_one, expect
+from cerflow.engine.events.time_order import EventsInOrder
 from cerflow.engine.matches.aggregation import AggregateOf, Aggregation, counted_rows
 from cerflow.engine.matches.counting import detecting, digits, matches_of_part, readable_number, row_count, told_if_none
 from cerflow.engine.matches.display import SHOWN, as_html, drawn, page
@@ -57,7 +58,7 @@ class Matches:
         picker: Picker | None = None,
         *,
         before: int = 0,
-        stream: pa.Table | None = None,
+        stream: EventsInOrder | None = None,
         tell_none: Callable[[], None] | None = None,
     ) -> None:
         #: The number of matches of the query that were reported before.

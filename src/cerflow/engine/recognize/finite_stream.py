@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from cerflow.base import limits
-from cerflow.base.array_types import Ints
 from cerflow.base.schema import Schema
 from cerflow.engine.events.records import RecordChecker
 from cerflow.engine.events.store import WholeTable, one_batch
+from cerflow.engine.events.time_order import EventsInOrder
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
 from cerflow.engine.recognize.plan import Plan, columns_kept
@@ -20,39 +21,36 @@ _QUERIES = 8
 
 
 class FiniteStream:
-    """The parts of the matches of some plans in a table of their schema; every iteration recognises them again.
+    """The parts of the matches of some plans in events of their schema; every iteration recognises them again.
 
-    ``numbers`` are the numbers of the rows in the input, for errors, if they differ from those in the table. ``until``
-    is an array with a time before which no more events come, if one is known. The last ``clocked`` events are matches
-    that the clock detected; it shows each deadline before they do. ``memory`` bounds the bytes that each driver needs
-    besides the table.
+    ``until`` is an array with a time before which no more events come, if one is known. The last ``clocked`` events are
+    matches that the clock detected; it shows each deadline before they do. ``memory`` bounds the bytes that each driver
+    needs besides the events.
     """
 
     def __init__(
         self,
         plans: Mapping[str, Plan],
         schema: Schema,
-        table: pa.Table,
-        numbers: Ints | None = None,
+        events: EventsInOrder,
         until: pa.Array | None = None,
         clocked: int = 0,
         memory: int | None = None,
     ) -> None:
-        self.table = table = schema.completed(table)
+        self.events = events = replace(events, table=schema.completed(events.table))
         self._plans = plans
         self._schema = schema
-        self._numbers = numbers
         self._until = until
         self._clocked = clocked
         self.memory = memory
         #: The number of events that the latest iteration has processed.
         self.reached = 0
-        self._store = WholeTable(table.select(columns_kept(plans, schema, whole=True)))
+        self._store = WholeTable(events.table.select(columns_kept(plans, schema, whole=True)), events.order)
         # Queries that do not share events keep their own, or report the times of some.
         read = frozenset[str]().union(*(plan.reads for plan in plans.values()))
         apart = [plan for plan in plans.values() if not (plan.shares_events or plan.chooses_events)]
         read = read.union(*(plan.columns for plan in apart))
-        self._read = _encoded(table.select([name for name in schema.attributes if name in read]), plans)
+        self._read = _encoded(events.select([name for name in schema.attributes if name in read]), plans)
 
     def __iter__(self) -> Iterator[Part]:
         """The parts of all queries, as they are detected."""
@@ -69,7 +67,7 @@ class FiniteStream:
 
         If ``rows`` are given, the first batch has so many, and each later one `limits.SOON_TIMES` times as many.
         """
-        driver, count = self.driver(0), self.table.num_rows
+        driver, count = self.driver(0), len(self.events)
         at = 0
         while rows is not None and at + rows < count - self._clocked:
             yield from self.detected_between(driver, at, at + rows)
@@ -82,7 +80,7 @@ class FiniteStream:
 
     def driver(self, first: int) -> Driver:
         """A driver for the events from number ``first`` on."""
-        checker = RecordChecker(self._schema, "fail", in_order=False, numbers=self._numbers)
+        checker = RecordChecker(self._schema, "fail", in_order=False, numbers=self.events.numbers)
         checker.numbered = first
         return Driver(self._plans, checker, self._store, self.memory)
 
@@ -98,7 +96,7 @@ class FiniteStream:
             self.reached = at
             for rows in _batches(self._read.slice(at, min(driver.rows_at_once, stop - at))):
                 driver.forget(wanted=True)
-                driver.end_with_next(at + rows.num_rows == (stop if ending else self.table.num_rows))
+                driver.end_with_next(at + rows.num_rows == (stop if ending else len(self.events)))
                 yield from driver.process(rows, at).items()
                 at += rows.num_rows
 

@@ -15,13 +15,13 @@ from threading import Event
 from time import perf_counter
 
 import numpy as np
-import pyarrow as pa
 
 from cerflow.base import limits
 from cerflow.base.array_types import Ints
 from cerflow.base.arrow_columns import array_of_numbers
 from cerflow.base.schema import Schema, ValueKind
 from cerflow.engine.evaluate.measures import outside, window_size
+from cerflow.engine.events.time_order import EventsInOrder
 from cerflow.engine.layout import NULL
 from cerflow.engine.matches.unfolding import Part
 from cerflow.engine.recognize.driver import Driver
@@ -131,17 +131,17 @@ def parts_in_slices(plan: Plan, stream: FiniteStream, threads: int) -> InSlices 
     slices = None
     if threads > 1:
         division = divided(plan.select, plan.transducer, plan.schema, threads=True)
-        slices = _slices(division, stream.table, plan.schema, threads)
+        slices = _slices(division, stream.events, plan.schema, threads)
     return None if slices is None else InSlices(stream, threads, slices[0], slices[1:])
 
 
-def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -> list[Slice] | None:
+def _slices(division: Division, events: EventsInOrder, schema: Schema, threads: int) -> list[Slice] | None:
     """Slices for this many threads; None if they would have to begin too far back, or there is no window."""
-    count: int = table.num_rows
+    count = len(events)
     first = max(limits.THREAD_SLICE_LEAST, count // limits.THREAD_FIRST)
     if division.window is None or count <= first:
         return None
-    begins = _begins(division.window, division.late, table, schema)
+    begins = _begins(division.window, division.late, events, schema)
     if begins is None:
         return None
 
@@ -160,16 +160,16 @@ def _slices(division: Division, table: pa.Table, schema: Schema, threads: int) -
     return found if longest * limits.THREAD_OVERLAP_LEAST <= length else None
 
 
-def _begins(window: Window, late: bool, table: pa.Table, schema: Schema) -> Callable[[Ints], Ints] | None:
+def _begins(window: Window, late: bool, events: EventsInOrder, schema: Schema) -> Callable[[Ints], Ints] | None:
     """A function that says from which row on the events matter to a slice that starts with a row, for many of these.
 
     The rows are in the order of time. None if a measure decreases; the one thread that sees that says so.
     """
-    count = table.num_rows
+    count = len(events)
     if isinstance(window, CountWindow):
         return lambda starts: starts - min(window.events, count)
     if isinstance(window, DurationWindow):
-        times, duration = table.column(str(schema.time)), duration_of_keys(window, schema)
+        times, duration = events.select([str(schema.time)]).column(0), duration_of_keys(window, schema)
 
         def keys_at(places: Ints) -> Ints:
             return keys_of(times.take(array_of_numbers(places)))
@@ -188,7 +188,7 @@ def _begins(window: Window, late: bool, table: pa.Table, schema: Schema) -> Call
 
         return first_beyond
     assert isinstance(window, AttributeWindow)
-    measure = keys_of(table.column(window.attribute))
+    measure = keys_of(events.select([window.attribute]).column(0))
     known = measure != NULL
     greatest: Ints = np.maximum.accumulate(measure)
     if not (greatest[known] == measure[known]).all():

@@ -147,7 +147,7 @@ def read_sample(
     table = to_table(events, needed=columns_wanted([query.tree], sequence, roles))
     schema = schema_of(table.schema, **roles).reading(attributes_in(query.tree))
     checker = RecordChecker(holding(schema, [query.tree]), "fail", in_order=False)
-    return StudiedEvents(valid_in_order(table, checker, sequence)[0], schema, first, until)
+    return StudiedEvents(valid_in_order(table, checker, sequence).whole, schema, first, until)
 
 
 def substreams_by_key(select: Select, events: Stream) -> dict[Key, Substream]:
