@@ -47,7 +47,7 @@ class EventsInOrder:
     @cached_property
     def whole(self) -> pa.Table:
         """All columns of the events."""
-        return self.select(self.table.column_names)
+        return self.table if self.order is None else self.select(self.table.column_names)
 
 
 def sort_by_time(table: pa.Table, time: str | None, sequence: str | None) -> pa.Table:
