@@ -36,7 +36,7 @@ _GROUPS: tuple[tuple[set[str], str], ...] = (
     ({"STRATEGY"}, "a strategy"),
     ({"UNIT"}, "a unit of time"),
 )
-_TOKEN = re.compile(r"\w+|<=|>=|<>|!=|==|&&|\|\||->|//|:\+|\.\.|.", re.DOTALL)
+_TOKEN = re.compile(r"\w+|<=|>=|<>|!=|==|&&|\|\||->|//|::|:\+|\.\.|.", re.DOTALL)
 _CLOSED = {
     "'": (
         re.compile(r"'(?:[^']|'')*'(?!')"),
@@ -57,6 +57,7 @@ _SREMO = "an expression of SREMO is written in parentheses: SELECT * WHERE SREMO
 _ANYWHERE = {
     "==": "equality is written with one =",
     "&&": "write AND",
+    "::": "values have the types of their columns; cast the column before",
     "||": "write OR",
     "≥": "write >=",
     "≤": "write <=",
@@ -76,6 +77,7 @@ _BEHIND_FORMULA = {
     ),
     **dict.fromkeys(("^", "TIMES"), "three are written A{3}, two to four A{2,4}"),
     "*": "none or more are written {0,}: A ; B{0,} ; C",
+    **dict.fromkeys(("-", "/"), 'a type that is not a plain name is written in double quotes: "a-b"'),
     "&": "A ALL B has both, in any order; A AND B is for events that both formulas match",
     "|": "alternatives are written A OR B",
     **dict.fromkeys(("WHERE", "HAVING", "IF", "WHEN", "ON", "."), _CONDITIONS),
@@ -120,7 +122,14 @@ _ENDINGS = {
     r"\b(?:LIKE|REGEXP)\s+[^\s']+": "a pattern is a text in single quotes, as in LIKE 'a%'; = compares two values",
     r"\bLIMIT\s+\d+\s+(?:PER|BY|EACH|FOR)": "LIMIT counts at each event; take one of each key from the result",
     r"\bNOT\s+PRECEDED": "B with no A before it is B UNLESS A, and with no A since a C it is (C ; B) WITHOUT A",
-    r"\bIS\s+(?:NOT\s+)?(?:TRUE|FALSE)": "truth values are compared by =, as in x.ok = TRUE",
+    r"\bIS\s+(?:TRUE|FALSE)": "truth values are compared by =, as in x.ok = TRUE",
+    r"\bIS\s+NOT\s+(?:TRUE|FALSE)": "write x.ok = FALSE, and OR x.ok IS NULL where null counts, too",
+    r"\bILIKE": "write lower(x.s) LIKE 'abc%' where case does not matter",
+    r"\bCAST\s*\([^()]*\bAS": "values have the types of their columns; cast the column before",
+    r"\bPARTITION\s+BY\s[^()]*\(": "keys are attributes; add a column with what the function gives, and name it here",
+    r"\bWHERE[\s(]+\w+\s*(?:=|!=|<>|<|<=|>=|LIKE|BETWEEN|IS)": (
+        "after WHERE come types of events, conditions after FILTER: WHERE EVENT AS x FILTER x.v = 1"
+    ),
     r"\b(?:CONTAINS|STARTS|STARTSWITH|ENDS|ENDSWITH)": "parts of texts are found by LIKE, as in x.s LIKE '%abc%'",
     r"\bEXTRACT\s*\(\s*\w+\s+FROM": "parts of times are functions, as in hour(x.at)",
     r"\b(?:TIMESTAMP|DATETIME|DATE)\s*'": "moments are written as texts, as in x.at > '2024-03-15T10:00'",
@@ -150,6 +159,8 @@ def explain_syntax(error: UnexpectedInput, text: str, lark: Lark, rule: str) -> 
             end = len(text) if error.token.end_pos is None else error.token.end_pos
             reason, place = f"the text ends too early, expected {_listed(_few(names))}", Span(end, end + 1)
         hint = _WINDOW if re.search(r"\bWITHIN[\s\d.]*$", text, re.IGNORECASE) else None
+        if text.rstrip().endswith(";"):
+            hint = "a query ends without a semicolon, which stands between two formulas: A ; B"
         return QuerySyntaxError(reason, span=place, hint=_DEADLINE if "FOR" in accepted else hint, expected=names)
     start = error.pos_in_stream
     assert start is not None
@@ -310,7 +321,7 @@ def _at_its_place(word: str, before: str, accepted: Collection[str], names: Coll
         return f"write {before.split()[-1].upper()} BY {word if word in RESERVED else '…'}"
     if "FOR" in accepted and word in ("WITHIN", "UNTIL", "DURING", *_CLAUSES):
         return _DEADLINE
-    if word == "[" and re.search(r"\bIN\s*$", before, re.IGNORECASE):
+    if word in ("[", "'") and re.search(r"\bIN\s*$", before, re.IGNORECASE):
         return "a list of values is written in parentheses: IN (1, 2)"
     if word in ("PARTITION", "FILTER") and re.search(r"\bWITHIN\b", before, re.IGNORECASE) and "LIMIT" in accepted:
         return f"{word}{' BY' if word == 'PARTITION' else ''} comes before WITHIN"
