@@ -53,7 +53,7 @@ def queries(draw, kinds=("A", "B", "(A OR B)", "EVENT")):
     conditions = [
         f"{later}.{column} {draw(st.sampled_from(['<', '>', '=', '!=', '<=']))} {earlier}.{other}"
         for earlier, later in draw(st.lists(st.sampled_from(pairs), max_size=3))
-        for column, other in [draw(st.sampled_from(["vv", "ww", "vw", "ss"]))]
+        for column, other in [draw(st.sampled_from(["vv", "ww", "vw", "ss", "rs", "kr"]))]
     ]
     values = [f"{label}.{column}" for label in labels for column in ("v", "w")]
     for _ in range(draw(st.integers(0, 2))):
@@ -109,6 +109,7 @@ def streams(draw):
             "k": column(["x", "y", None], kinds),
             "n": column([1, 2, None], pa.int64()),
             "s": column(["p", "q"], kinds),
+            "r": column(["x", "p", "p", "", "exactly eight bytes", None], pa.large_string()),
             "v": column(draw(st.sampled_from([[1, 2, 3, 4], [1, 2, 3, 4, None], LIMITS])), pa.int64()),
             "w": column([1.0, 2.0, 2.5, -0.0, float("nan")], pa.float64()),
             "t": pa.array([begin + step for step in accumulate(generator.choice(steps) for _ in range(size))], times),
@@ -133,6 +134,31 @@ def test_matches_are_those_of_the_semantics(data):
     found = in_random_pieces(query, table, data, time="t")
     assert bag(found) == expected
     assert [m["detected_at"] for m in found] == sorted(m["detected_at"] for m in found)
+
+
+@pytest.mark.parametrize("keys", ["", " PARTITION BY k"])
+def test_texts_of_two_columns_are_compared(keys):
+    generator = random.Random(11)
+    texts = ["", "seven b", "eight by", "nine byte", "nine bytf", "twenty-four bytes of one", None]
+    columns = {name: [generator.choice(texts) for _ in range(3000)] for name in ("s", "r")}
+    table = pa.table({**columns, "k": [generator.randrange(40) for _ in range(3000)]})
+    text = "SELECT * WHERE (EVENT AS a : EVENT AS b : EVENT AS c) FILTER a.s = b.r AND b.s != c.r" + keys
+    query, last, expected = cerflow.parse(text), {}, []
+    assert contiguity_of(text, table.schema) is not None
+    for at, row in enumerate(table.to_pylist()):
+        own = last.setdefault(row["k"] if keys else 0, [])
+        own.append((at, row))
+        if len(own) > 2:
+            one, two, three = (event for _, event in own[-3:])
+            equal = one["s"] is not None and one["s"] == two["r"]
+            if equal and None not in (two["s"], three["r"]) and two["s"] != three["r"]:
+                expected.append([position for position, _ in own[-3:]])
+    assert len(expected) > 100
+    # Many queries of a set let columns become dictionaries, as those that come are.
+    many = cerflow.QuerySet({f"q{k}": query for k in range(9)}).match(table)["q8"]
+    encoded = table.set_column(1, "r", table["r"].combine_chunks().dictionary_encode())
+    for found in (query.match(table), query.match(encoded), many):
+        assert sorted([event["position"] for event in m["events"]] for m in found.to_pylist()) == sorted(expected)
 
 
 @pytest.mark.parametrize("least", [0, 4])

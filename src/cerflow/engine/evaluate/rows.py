@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import reduce
 from operator import add
 
@@ -270,7 +269,8 @@ def _substr(operands: Sequence[Vector]) -> Vector:
     if isinstance(column.dictionary, Texts) and not any(n.data.ndim or n.missing() for n in numbers):
         first, *length = (int(number.data) for number in numbers)
         if not length or length[0] >= 0:
-            return replace(column, dictionary=parts_of_texts(column.dictionary, first, *length))
+            texts = parts_of_texts(column.dictionary, first, *length)
+            return Vector(column.kind, column.data, column.nulls, texts)
     return _on_texts(part_of_text, operands)
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of
+from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of, values_taken
 from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
 from cerflow.base.operators import RELATIONS, Operator
@@ -83,6 +85,44 @@ class Vector:
         return Vector(self.kind, np.append(self.data, 0)[rows].astype(np.int64), missing, self.dictionary)
 
 
+class TextVector(Vector):
+    """The texts of a column, which get codes when these are asked for."""
+
+    column: pa.Array
+
+    def __init__(self, column: pa.Array) -> None:
+        object.__setattr__(self, "kind", ValueKind.STRING)
+        object.__setattr__(self, "nulls", None if column.null_count == 0 else truths_of(column.is_null()))
+        object.__setattr__(self, "column", column)
+
+    @cached_property
+    def _encoded(self) -> tuple[Ints, pa.Array]:
+        return encoded(self.column)
+
+    @property
+    def data(self) -> Ints:
+        """The code of each text."""
+        return self._encoded[0]
+
+    @cached_property
+    def dictionary(self) -> Sequence[str]:
+        """The distinct texts."""
+        return texts_in_place(self._encoded[1])
+
+    @property
+    def is_encoded(self) -> bool:
+        """Whether the texts have codes."""
+        return "_encoded" in self.__dict__
+
+    def missing(self) -> Mask:
+        """Where the text is null."""
+        return np.zeros(len(self.column), np.bool_) if self.nulls is None else self.nulls
+
+    def chosen(self, rows: Ints) -> Vector:
+        """The texts of some rows."""
+        return super().chosen(rows) if self.is_encoded else TextVector(values_taken(self.column, rows))
+
+
 @dataclass(frozen=True)
 class TruthVector:
     """A three-valued result: where it is true, and where it is unknown."""
@@ -122,6 +162,8 @@ def column_vector(column: pa.Array, unit: str) -> Vector:
     kind = kind_of(column.type)
     nulls = None if column.null_count == 0 else truths_of(column.is_null())
     if kind is ValueKind.STRING:
+        if column.type in (pa.string(), pa.large_string()):
+            return TextVector(column)
         codes, texts = encoded(column)
         return Vector(kind, codes, nulls, texts_in_place(texts))
     column = plain_array(column, plain_type(column.type))
@@ -170,6 +212,23 @@ def literal_vector(value: int | float | str | bool | timedelta | None) -> Vector
     return Vector(ValueKind.FLOAT, np.array(value, np.float64))
 
 
+_COMPARED: dict[Operator, Callable[..., pa.Array]] = {
+    Operator.EQ: pc.equal,
+    Operator.NE: pc.not_equal,
+    Operator.LT: pc.less,
+    Operator.LE: pc.less_equal,
+    Operator.GT: pc.greater,
+    Operator.GE: pc.greater_equal,
+}
+
+
+def _as_texts(vector: Vector) -> pa.Array | pa.Scalar | None:
+    """The texts as Arrow compares them; None if they have codes."""
+    if isinstance(vector, TextVector):
+        return None if vector.is_encoded else vector.column
+    return pa.scalar(vector.dictionary[0]) if vector.kind is ValueKind.STRING and not vector.data.ndim else None
+
+
 def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVector:
     """``left operator right``, unknown where either is null."""
     compare: Callable[..., Mask] = RELATIONS[operator]
@@ -177,7 +236,10 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
     if ValueKind.FLOAT in (left.kind, right.kind) or left.nulls is not None or right.nulls is not None:
         unknown = left.missing() | right.missing()
     if left.kind.coded and right.kind.coded:
-        if 0 in (left.data.ndim, right.data.ndim):
+        if isinstance(left, TextVector) and not left.is_encoded and (other := _as_texts(right)) is not None:
+            # The bytes of texts are in the order of their characters.
+            outcome = truths_of(_COMPARED[operator](left.column, other).fill_null(False))
+        elif 0 in (left.data.ndim, right.data.ndim):
             one, other = (left, right) if right.data.ndim == 0 else (right, left)
             if operator is Operator.EQ and other.dictionary:
                 allowed = among(one.dictionary, other.dictionary)

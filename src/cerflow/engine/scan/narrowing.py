@@ -96,6 +96,8 @@ def find_consecutive(
     arrays, control, count = room.arrays, room.control, batch.num_rows
     if room.unfound:
         return False
+    if (room.arrays.texts[contiguity.compared, layout.T_LAYOUT] < layout.TEXT32).any():
+        return False
     size, keyed = (count + 7) >> 3, contiguity.keyed
     if size > len(arrays.hits) or size > _COPIED:
         room.hold(hits=np.empty(max(size, _COPIED), np.uint8))

@@ -62,6 +62,12 @@ class Contiguity:
         return self.key != layout.NO_KEYS
 
     @property
+    def compared(self) -> list[int]:
+        """The columns of text that are compared with another one, which must not be dictionaries."""
+        pairs = [link[1:3] for link in self.links if link[0] != engine_layout.PROGRAM]
+        return [column for one, other in pairs if one != other for column in (one, other)]
+
+    @property
     def related(self) -> bool:
         """Whether keys or conditions on events before decide, too."""
         return self.keyed or len(self.links) > 0

@@ -254,8 +254,8 @@ class Links:
         if now is not None and other is not None and operator in operators and kind != engine_layout.RANK:
             forms, columns = {now[layout.O_FORM], other[layout.O_FORM]}, (now[layout.O_COLUMN], other[layout.O_COLUMN])
             if forms == {layout.AS_TEXT}:
-                # Entries of two columns have nothing in common; only joins compare other texts.
-                own = columns[0] == columns[1] or (self._waiting and self._to.are_plain(columns))
+                # Entries of two columns have nothing in common, and passes compare no other texts.
+                own = columns[0] == columns[1] or ((self._waiting or self._by_level) and self._to.are_plain(columns))
                 equal = operator in (engine_layout.EQ, engine_layout.NE) and own
                 yield ((operator, *columns, distance), 0) if equal else None
                 return
