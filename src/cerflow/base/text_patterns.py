@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from cerflow.base.array_types import Ints, Mask
-from cerflow.base.arrow_columns import array_of_texts, numbers_of, truths_of
+from cerflow.base.arrow_columns import array_of_texts, numbers_of, truths_of, values_taken
 from cerflow.base.errors import QueryError, Span
 
 #: The wildcards in `tokens`: any characters, and one.
@@ -107,6 +107,32 @@ def found_in(texts: Sequence[str], expression: str) -> Mask:
 
     column = texts.array if isinstance(texts, Texts) else array_of_texts(texts)
     return truths_of(pc.match_substring_regex(column, expression))
+
+
+def like(texts: Sequence[str], pattern: str) -> Mask:
+    """Which texts a pattern of LIKE describes; how they begin and end is compared byte by byte, which is faster."""
+    import pyarrow.compute as pc
+
+    parts, expression = literal_parts(pattern), like_expression(pattern)
+    if parts is None or not isinstance(texts, Texts):
+        return found_in(texts, expression)
+    if len(parts) == 1:
+        return among(texts, parts)
+    column, (first, *middle, last) = texts.array, parts
+    if first == last == "" and len(middle) == 1:
+        return truths_of(pc.match_substring(column, middle[0]))
+    held = np.ones(len(column), np.bool_)
+    if first:
+        held &= truths_of(pc.starts_with(column, first))
+    if last:
+        held &= truths_of(pc.ends_with(column, last))
+    if not middle:
+        # Neither overlaps the other.
+        least = len(first.encode()) + len(last.encode())
+        return held & (numbers_of(pc.binary_length(column)) >= least) if first and last else held
+    some = np.flatnonzero(held)
+    held[some] = found_in(Texts(values_taken(column, some)), expression)
+    return held
 
 
 def check_regexp(pattern: str, span: Span | None = None) -> None:

@@ -11,7 +11,7 @@ import cerflow
 from cerflow.base import limits
 from cerflow.base.schema import Schema
 from cerflow.engine.recognize.plan import Plan
-from support.runners import examples, in_random_pieces
+from support.runners import bag, examples, in_random_pieces
 
 FORMULAS = [
     "(EVENT AS x : EVENT AS y) FILTER y.v - x.v > 1",
@@ -22,6 +22,10 @@ FORMULAS = [
     "(A AS x ; EVENT AS y) FILTER y.v > x.v + 1",
     "(EVENT AS x ; B AS y) FILTER x.s = y.s AND x.v > 3",
     "A ; NOT(B) AS y ; C",
+    "EVENT AS x FILTER x.v > 3",
+    "(EVENT AS x ; EVENT AS x) FILTER x.v > 3",
+    "((EVENT AS x FILTER x.s = 'p') AS y ; NOT(y) AS x) FILTER x.v > 2",
+    "((EVENT AS x)[x -> y] ; EVENT AS x) FILTER x.v > 2 AND y.v > 2",
     "(EVENT AS x FILTER x.v > 3) NOT FOLLOWED BY (EVENT AS y FILTER y.v < 2) FOR 3 MILLISECONDS",
     "((EVENT AS x ; EVENT AS y) FILTER y.v > x.v + 2) UNLESS C",
     "(EVENT AS x : (EVENT AS y)+ : C) FILTER y.v >= x.v",
@@ -64,6 +68,8 @@ def test_matches_are_the_same(data):
         query = cerflow.parse(text)
         assert query.match(table, time="t").to_pylist() == plain
         assert in_random_pieces(query, table, data, time="t") == plain
+    if table.num_rows < 16:
+        assert bag(query.match(table, time="t", runner="semantics").to_pylist()) == bag(plain)
 
 
 def _pushed(text, tables):

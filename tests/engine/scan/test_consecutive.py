@@ -232,4 +232,4 @@ def test_texts_to_which_conditions_compare(condition, expected):
     plan = Plan(cerflow.parse(f"SELECT * WHERE (EVENT AS x : A) FILTER {condition}").tree, Schema(SCHEMA))
     columns = {column.name: column.compared for column in plan.scan.judge.columns}
     assert columns["n"] == expected
-    assert columns["type"] == {"A", "x"}
+    assert columns["type"] == {"A"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 
 import numpy as np
@@ -17,7 +17,7 @@ from cerflow.base.events import microseconds_since_epoch, parsed_moment
 from cerflow.base.graphs import grouped
 from cerflow.base.operators import Operator
 from cerflow.base.schema import Schema, ValueKind
-from cerflow.base.text_patterns import Texts, like_expression, part_of_text, parts_of_texts
+from cerflow.base.text_patterns import Texts, found_in, like, part_of_text, parts_of_texts
 from cerflow.base.units import PER_SECOND, finest
 from cerflow.engine.evaluate import vectors
 from cerflow.engine.evaluate.binding import Call, CallOfSet, WholeEvent
@@ -345,7 +345,7 @@ _OPERATIONS: dict[type[Node], Callable[..., _Found]] = {
     c.Comparison: lambda rows, node, left, right: _compared(rows, node.operator, left, right),
     c.Between: _between,
     c.In: _among,
-    c.Like: lambda rows, node, text: vectors.matches_text(text, like_expression(node.pattern)),
-    c.Regexp: lambda rows, node, text: vectors.matches_text(text, node.pattern),
+    c.Like: lambda rows, node, text: vectors.tested(text, partial(like, pattern=node.pattern)),
+    c.Regexp: lambda rows, node, text: vectors.tested(text, partial(found_in, expression=node.pattern)),
     c.IsNull: lambda rows, node, operand: TruthVector(operand.missing()),
 }

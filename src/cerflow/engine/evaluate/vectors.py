@@ -18,12 +18,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cerflow.base.array_types import Floats, Ints, Mask
-from cerflow.base.arrow_columns import nearest_floats, numbers_of, plain_array, plain_type, truths_of, values_taken
+from cerflow.base.arrow_columns import (
+    array_of_texts,
+    nearest_floats,
+    numbers_of,
+    plain_array,
+    plain_type,
+    truths_of,
+    values_taken,
+)
 from cerflow.base.decimals import decimal_text
 from cerflow.base.errors import InputError
 from cerflow.base.operators import RELATIONS, Operator
 from cerflow.base.schema import ValueKind, kind_of
-from cerflow.base.text_patterns import among, cased, found_in, lengths_of, texts_in_place
+from cerflow.base.text_patterns import among, cased, lengths_of, texts_in_place
 from cerflow.base.units import MICROSECONDS
 from cerflow.engine.layout import NULL
 from cerflow.logic.conditions.register_values import FIRST_MOMENT, LAST_MOMENT, WORD
@@ -226,7 +234,7 @@ def _as_texts(vector: Vector) -> pa.Array | pa.Scalar | None:
     """The texts as Arrow compares them; None if they have codes."""
     if isinstance(vector, TextVector):
         return None if vector.is_encoded else vector.column
-    return pa.scalar(vector.dictionary[0]) if vector.kind is ValueKind.STRING and not vector.data.ndim else None
+    return array_of_texts(vector.dictionary)[0] if vector.kind is ValueKind.STRING and not vector.data.ndim else None
 
 
 def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVector:
@@ -238,7 +246,7 @@ def compare_vectors(operator: Operator, left: Vector, right: Vector) -> TruthVec
     if left.kind.coded and right.kind.coded:
         if isinstance(left, TextVector) and not left.is_encoded and (other := _as_texts(right)) is not None:
             # The bytes of texts are in the order of their characters.
-            outcome = truths_of(_COMPARED[operator](left.column, other).fill_null(False))
+            outcome = truths_of(_COMPARED[operator](left.column, other))
         elif 0 in (left.data.ndim, right.data.ndim):
             one, other = (left, right) if right.data.ndim == 0 else (right, left)
             if operator is Operator.EQ and other.dictionary:
@@ -365,9 +373,9 @@ def whole(operand: Vector) -> Vector:
     return Vector(ValueKind.INTEGER, _rounded(np.where(beyond, 0.0, values)).astype(np.int64), beyond)
 
 
-def matches_text(operand: Vector, expression: str) -> TruthVector:
-    """Whether a regular expression is found in a string, searched once per distinct string."""
-    allowed = found_in(operand.dictionary or [""], expression)
+def tested(operand: Vector, test: Callable[[Sequence[str]], Mask]) -> TruthVector:
+    """Of which strings a test is true, asked once per distinct string."""
+    allowed = test(operand.dictionary or [""])
     outcome = allowed[operand.data]
     return TruthVector(outcome if operand.nulls is None else outcome & ~operand.nulls, operand.nulls)
 

@@ -25,7 +25,7 @@ from cerflow.language import formula as f
 from cerflow.language.node import Node, transform, walk
 from cerflow.language.select import Consumption, ProjectionKind, Select
 from cerflow.language.sremo import with_fields
-from cerflow.logic.analysis.scopes import condition_labels
+from cerflow.logic.analysis.scopes import condition_labels, relation_names
 from cerflow.logic.rewriting.bounds import with_implied_bounds
 from cerflow.logic.rewriting.extremes import with_implied_values
 from cerflow.logic.rewriting.implied import is_gapless, with_windows_of_gaps, without_implied_times
@@ -64,12 +64,17 @@ def fitted(select: Select, schema: Schema, *, times: bool = True) -> Select:
 
 def _of_known_types(select: Select, schema: Schema) -> Select:
     """The query on events of which something is known: their only type, or types that none of them has."""
-    only, absent = schema.only_type, schema.absent_types
+    only, absent, types = schema.only_type, schema.absent_types, relation_names(select)
 
     def known(node: Node) -> Node:
-        return replace(node, only=only, absent=absent) if isinstance(node, f.OfAnyType) else node
+        if isinstance(node, f.OfAnyType):
+            return replace(node, only=only, absent=absent)
+        if isinstance(node, f.As) and isinstance(node.operand, f.OfAnyType) and node.label not in types:
+            # The event has the label anyway.
+            return replace(node, operand=replace(node.operand, absent=node.operand.absent | {node.label}))
+        return node
 
-    return transform(select, known) if only is not None or absent else select
+    return transform(select, known)
 
 
 def absent_so_far(select: Select, schema: Schema, read: Collection[str]) -> frozenset[str]:

@@ -122,7 +122,7 @@ COLUMN_WORDS = 8
     T_OPEN,  # the guards that any text leaves possible, or null
     T_LENGTHS,  # how many bytes texts have with which a match may end, as bits (the last for all longer ones); -1: any
     T_ASKED,  # rows whose texts were entered before new ones were judged
-    T_ASIDE,  # where texts hardly repeat: the address of bytes for `COLLECTED` rows, which become their guards; else 0
+    T_ASIDE,  # where texts hardly repeat: the address of bytes for `SET_ASIDE` rows, which become their guards; else 0
     T_WAITING,  # the number of rows of which it has the guards that other tests left, until Python judges their texts
     T_FROM,  # the first row, and the one behind the last, whose guards it has
     T_TO,
@@ -244,6 +244,8 @@ IN_VIEW = 12
 STRETCH = 1024
 #: Rows whose texts are entered before new ones are judged.
 COLLECTED = 1 << 15
+#: Rows whose texts are judged together where these hardly repeat.
+SET_ASIDE = 1 << 17
 #: Rows whose guards are asked for together, so few that they stay in the cache next to the processor.
 BLOCK = 4096
 #: Bytes of the rows before a block that stay beside it, more than a match of consecutive rows has.

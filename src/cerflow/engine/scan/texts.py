@@ -37,7 +37,7 @@ _WORDS = {
     "aside": layout.T_ASIDE,
 }
 #: Texts hardly repeat if of ``_ASKED`` rows or more one in ``_HARDLY`` has a new one.
-_HARDLY, _ASKED = 2, 1 << 10
+_HARDLY, _ASKED = 8, 1 << 10
 #: The whole dictionary gets codes if it has at most so many times as many texts as events need some at once.
 _WHOLE = 8
 #: The first numbers of entries and bytes, and the factor by which they grow, entries only up to ``_MANY_ENTRIES``.
@@ -198,7 +198,7 @@ class TextEntries:
         # Programs ask for the truths of entries.
         wanted = self._guards_left is not None and not self._truths
         if wanted and _HARDLY * len(rows) > self._seen[layout.T_ASKED] >= _ASKED:
-            self._show(aside=np.zeros(layout.COLLECTED, np.uint8))
+            self._show(aside=np.zeros(layout.SET_ASIDE, np.uint8))
 
     def _judge_rows(self, column: pa.Array, count: int) -> None:
         """Find the guards of ``count`` rows of a ``column``, whose texts are not entered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -156,10 +157,13 @@ def names_of(tree: Node) -> set[str]:
 def labels_beside_types(tree: Node) -> frozenset[str]:
     """The labels, not named as types, that EVENT gives to an event whose type has such a name, too.
 
-    Where no event has such a type, EVENT is one step of the automaton.
+    Where no event has such a type, EVENT is one step of the automaton. A label that every EVENT has by AS is none.
     """
-    reads_all = any(isinstance(node, f.OfAnyType) for node in walk(tree))
-    return frozenset(names_of(tree) - relation_names(tree)) if reads_all else frozenset()
+    nodes = [*walk(tree)]
+    reading = sum(isinstance(node, f.OfAnyType) for node in nodes)
+    named = Counter(node.label for node in nodes if isinstance(node, f.As) and isinstance(node.operand, f.OfAnyType))
+    always = {label for label, times in named.items() if times == reading}
+    return frozenset(names_of(tree) - relation_names(tree) - always) if reading else frozenset()
 
 
 class FreshNames:

@@ -182,6 +182,19 @@ def _by_entry(texts, t, begin, count, guards, out):
     return layout.SCANNED
 
 
+@part
+def mark_by_others(s, t, begin, count, out):
+    """Close the guards of ``count`` rows that texts of other columns than ``t`` rule out, as far as they are known.
+
+    ``begin``, ``out`` and ``s`` are as for `mark`; rows behind a text that is not known may stay open.
+    """
+    texts = s.texts
+    for u in range(texts.shape[0]):
+        searched = texts[u, layout.T_LAYOUT] >= layout.TEXT32 and texts[u, layout.T_SINGLES] < 0
+        if u != t and searched and texts[u, layout.T_ASIDE] == 0 and texts[u, layout.T_GUARDS] != 0:
+            _by_entry(texts, u, begin, count, texts[u, layout.T_GUARDS], out)
+
+
 @inlined
 def _by_entry_of(texts, t, row, guards, out):
     """The same of one row; ``out`` is where its guards are."""

@@ -11,7 +11,7 @@ from cerflow.engine.kernels.base.shared_arrays import as_float, bits_of, call, e
 from cerflow.engine.kernels.scan import values as v
 from cerflow.engine.kernels.scan.blocks import mark_block, mark_by, satisfies
 from cerflow.engine.kernels.scan.effects import follow, take_effect
-from cerflow.engine.kernels.scan.marks import fill_guards
+from cerflow.engine.kernels.scan.marks import fill_guards, mark_by_others
 from cerflow.engine.kernels.scan.texts import entry_of, fetch_letters, pass_of_text
 from cerflow.engine.layout import NO_BOUND, NOT_BEGUN, NULL
 from cerflow.engine.scan import layout
@@ -148,7 +148,8 @@ def collected(s, reason, row, end):
     t, guards = s.control[layout.TEXT], v.start_of(s.measures)
     if reason != layout.NO_CLASS or s.texts[t, layout.T_LAYOUT] < layout.TEXT32:
         return reason
-    stop, aside, asked = min(end, row + layout.COLLECTED), s.texts[t, layout.T_ASIDE], np.int64(0)
+    aside, asked = s.texts[t, layout.T_ASIDE], np.int64(0)
+    stop = min(end, row + (layout.COLLECTED if aside == 0 else layout.SET_ASIDE))
     for begin in range(row, stop, layout.STRETCH):
         size = min(stop - begin, layout.STRETCH)
         # Nothing else is in the measures while rows are marked.
@@ -162,6 +163,7 @@ def collected(s, reason, row, end):
                 if entry_of(s.texts, t, begin + k) < 0:
                     return reason
         if aside != 0:
+            mark_by_others(s, t, begin, size, guards)
             s.texts[t, layout.T_FROM], s.texts[t, layout.T_WAITING] = row, begin + size - row
     s.texts[t, layout.T_ASKED] = asked
     return reason
