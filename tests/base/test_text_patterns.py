@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+
 import pyarrow as pa
 import pytest
 
-from cerflow.base.text_patterns import Texts, cased, texts_in_place
+from cerflow.base.text_patterns import Texts, cased, like, texts_in_place
+from cerflow.theory.semantics import operators as definition
 
 #: Letters of one, two and three bytes, some of which change their length or depend on their neighbours.
 WORDS = ["", "FATAL disk", "fatal", "Ärger", "straße", "İstanbul", "ŉ", "ΣΑΣ", "ﬁn", "Ⅷ", "日本", "aZ09_~"]
@@ -21,3 +24,19 @@ def test_case_of_many_texts_is_that_of_each(function: str, words: list[str], kin
     changed = cased(texts, function)
     assert isinstance(changed, Texts)
     assert list(changed) == [change(word) for word in words * 20]
+
+
+PARTS = ["%", "%", "_", "a", "Ä", "fa", "\\%", "\\_", "\n", "日", "%%", "AL"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+def test_like_of_many_texts_is_that_of_each(kind: pa.DataType) -> None:
+    generator = random.Random(4)
+    words = [
+        "".join(generator.choices(["a", "Ä", "fa", "%", "_", "\n", "日", "AL", "\\"], k=n % 6)) for n in range(300)
+    ]
+    texts = texts_in_place(pa.array(words, kind)[3:])
+    assert isinstance(texts, Texts)
+    patterns = {"".join(generator.choices(PARTS, k=n % 6)) for n in range(600)}
+    for pattern in sorted(patterns):
+        assert like(texts, pattern).tolist() == [definition.like(word, pattern) for word in words[3:]], pattern

@@ -246,7 +246,7 @@ def test_columns_are_compared_with_a_text(kind):
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
 @pytest.mark.parametrize("nulls", [0, 7])
 def test_texts_that_hardly_repeat_are_judged_by_row(kind, nulls):
-    generator, count = random.Random(nulls), 90_000
+    generator, count = random.Random(nulls), 150_000
     levels = ["INFO", "FATAL", "Fatal: out of memory of", "warn"]
     said: list[str | None] = [f"{generator.choice(levels)} module {n * 7919 % count:06}" for n in range(count)]
     said[:4] = ["", "é" * 40, "FATAL", "x"]
@@ -254,7 +254,12 @@ def test_texts_that_hardly_repeat_are_judged_by_row(kind, nulls):
         said[generator.randrange(count)] = None
     types = generator.choices(["log", "other"], weights=[8, 1], k=count)
     ready = generator.choices([True, False], k=count)
-    table = pa.table({"type": types, "s": pa.array(said, kind), "b": ready, "t": range(count)})
+    places = generator.choices(["Roma", "roma", "paris", None], k=count)
+    # Some come late.
+    for n in range(count // 2, count, 1000):
+        places[n] = "ROMA" if n % 2000 else "oslo"
+    columns = {"type": types, "s": pa.array(said, kind), "b": ready, "p": pa.array(places, kind), "t": range(count)}
+    table = pa.table(columns)
     query = cerflow.parse(
         "SELECT e.t WHERE log AS e FILTER e.s LIKE '%FATAL%1_' AND e.b OR lower(e.s) REGEXP 'memory.*9$'"
     )
@@ -274,3 +279,10 @@ def test_texts_that_hardly_repeat_are_judged_by_row(kind, nulls):
         matches = recognizer.push(rows.to_pylist()[0] if end - begin == 1 else rows)
         found += matches.to_arrow().column("detected_at").to_pylist()
     assert found == expected
+    other = cerflow.parse("SELECT e.t WHERE EVENT AS e FILTER upper(e.p) = 'ROMA' AND NOT e.s LIKE '%7'").match(table)
+    wanted = [
+        n
+        for n, (text, place) in enumerate(zip(said, places))
+        if place is not None and place.upper() == "ROMA" and text is not None and not text.endswith("7")
+    ]
+    assert other.to_arrow().column("detected_at").to_pylist() == wanted
