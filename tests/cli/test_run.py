@@ -194,6 +194,7 @@ def test_bad_records_are_kept(dirty, tmp_path, short):
             "the type column 'typ' is not in the input; did you mean 'type'",
         ),
         (["--input", "{farm}", "--time-column", "when"], "the time column 'when' is not in the input"),
+        (["--input", "{farm}", "--delimiter", ";", "--time-column", "when"], "is the delimiter another one?"),
         (["--input", "{farm}", "--output", "no/such/o.csv"], "there is no directory 'no/such'"),
         (["--input", "{farm}", "--output", "o.txt"], "give --output-format"),
         (["--input", "-"], "--input-format"),

@@ -272,6 +272,8 @@ def nearest(name: object, known: Iterable[str]) -> str | None:
 def did_you_mean(name: str, known: Collection[str], what: str = "columns") -> str:
     """The end of a message about a name that does not exist: the one that may be meant, or else all that exist."""
     near = nearest(name, known)
+    if len(known) == 1 and any(set(",;|\t").intersection(other) for other in known):
+        return f"; there is only '{', '.join(known)}': is the delimiter another one?"
     return f"; did you mean '{near}'?" if near else f"; the {what} are {', '.join(known)}"
 
 

@@ -59,7 +59,7 @@ def duration_in_microseconds(duration: timedelta | str | None) -> int | None:
                     return microseconds
         units = ", ".join(unit.lower() for unit in DURATION_UNITS)
         raise ArgumentError(
-            f"'{duration}' is not a duration; it is a number with a unit ({units}), such as '30 minutes'"
+            f"'{duration}' is not a duration; it is a number above zero with a unit ({units}), such as '30 minutes'"
         )
     if duration <= timedelta(0):
         raise ArgumentError(f"a duration must be above zero, not {duration}")
