@@ -286,3 +286,17 @@ def test_the_kernel_searches_as_python_does(monkeypatch, seed):
             with monkeypatch.context() as patch:
                 patch.setattr(picking.table, "search", picking.search.search)
                 assert str(first.to_pylist()) == found
+
+
+def test_runs_that_begin_where_others_go_on_leave_the_window():
+    """Sets of events that may be empty or not are counted anew once they leave the window."""
+    columns = {"type": list("ADBABDCADB"), "t": [0, 1, 4, 4, 5, 5, 6, 6, 8, 10], "v": range(10)}
+    matches = cerflow.parse("SELECT * WHERE (EVENT AS a UNLESS (D ; D))+ WITHIN 6 [t]").match(
+        pa.table(columns), time="t"
+    )
+    listed = by_event(matches.to_pylist())
+    assert matches.count() == sum(map(len, listed.values())) == 214
+    totals = matches.aggregate({"n": "count", "s": ("a", "v", "sum"), "least": ("a", "v", "min")}).to_pylist()
+    for row in totals:
+        values = [event["v"] for match in listed[row["detected_at"]] for event in match["events"]]
+        assert (row["n"], row["s"], row["least"]) == (len(listed[row["detected_at"]]), sum(values), min(values))

@@ -60,8 +60,9 @@ def _fold(counts):
                 child = small[n, I_CHILD]
                 lowest = nodes[n, W_MEASURE]
                 if child > BOTTOM:
-                    lowest = low[child]
-                    if lowest <= bound:
+                    # With the empty set in the child, a match begins here.
+                    lowest = min(lowest, low[child])
+                    if low[child] <= bound:
                         stack[depth] = child
                         depth += 1
                 for field in (I_LEFT, I_RIGHT):
